@@ -3,7 +3,7 @@
 #   make test   installs what the tests need, then runs them all
 
 GO ?= go
-STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@latest
 
 .PHONY: run build test lint fuzz soak bench deps-run deps-test clean
