@@ -51,7 +51,7 @@ type entry struct {
 // The tables hold the IANA IPv4 and IPv6 Special-Purpose Address Registries
 // (RFC 6890, as updated by RFC 8190) without what Judge looks through, the
 // multicast blocks, and the metadata addresses of the clouds. The longest
-// prefix decides. What a registry marks as globally reachable is public_; what
+// prefix decides. What a registry marks as globally reachable is public; what
 // it does not mark at all (192.88.99.0/24, 2001:10::/28, fec0::/10) is blocked.
 
 var table4 = []entry{
