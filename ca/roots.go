@@ -94,12 +94,15 @@ func SystemRoots(files, dirs []string) ([]byte, error) {
 	return set.pem.Bytes(), nil
 }
 
-// Bundle is roots and the authority in one file, for programs in the sandbox.
-func Bundle(roots, ca []byte) []byte {
-	set := newSet()
-	set.add(roots)
-	set.add(ca)
-	return set.pem.Bytes()
+// Bundle is roots, as SystemRoots gave them, and the authority's PEM in one file,
+// for programs in the sandbox. It does not parse them once more: this is on the
+// way to the start of every command.
+func Bundle(roots, authority []byte) []byte {
+	out := bytes.Clone(roots)
+	if len(out) > 0 && out[len(out)-1] != '\n' {
+		out = append(out, '\n') // two blocks on one line are none
+	}
+	return append(out, authority...)
 }
 
 // UpstreamRoots is the pool that verifies origins: roots without this authority,
