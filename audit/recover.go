@@ -20,22 +20,17 @@ type ending struct {
 
 // readEnding finds the last whole line from the end, without reading the rest.
 func readEnding(f *os.File) (ending, error) {
+	end, start, err := findEnding(f)
+	if err != nil {
+		return ending{}, err
+	}
 	info, err := f.Stat()
 	if err != nil {
 		return ending{}, err
 	}
-	size := info.Size()
-	end, err := lastFeed(f, size)
-	if err != nil {
-		return ending{}, err
-	}
-	e := ending{size: end, torn: size - end}
+	e := ending{size: end, torn: info.Size() - end}
 	if end == 0 {
 		return e, nil
-	}
-	start, err := lastFeed(f, end-1)
-	if err != nil {
-		return ending{}, err
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(f, start, end-1-start)); err != nil {
@@ -43,6 +38,20 @@ func readEnding(f *os.File) (ending, error) {
 	}
 	e.prev = appendHash(nil, [sha256.Size]byte(h.Sum(nil)))
 	return e, nil
+}
+
+// findEnding returns where the last whole line ends, its line feed included,
+// and where it begins; 0 and 0 if there is none.
+func findEnding(f *os.File) (end, start int64, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	if end, err = lastFeed(f, info.Size()); err != nil || end == 0 {
+		return 0, 0, err
+	}
+	start, err = lastFeed(f, end-1)
+	return end, start, err
 }
 
 // lastFeed returns the offset behind the last line feed before end, 0 if there
