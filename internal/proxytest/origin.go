@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -165,6 +166,14 @@ func (r *replay) Read(b []byte) (int, error) {
 		return n, nil
 	}
 	return r.Conn.Read(b)
+}
+
+// CloseWrite ends the client's direction.
+func (r *replay) CloseWrite() error {
+	if half, ok := r.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.New("closing a direction: not of this connection")
 }
 
 func (c *originConn) serve(at netip.AddrPort) {
