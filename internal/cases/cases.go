@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -47,6 +48,38 @@ func Copy(t testing.TB) string {
 // left out: what they need is built by the issue named there.
 func Each[T any](t *testing.T, file string, f func(t *testing.T, c T)) {
 	t.Helper()
+	each(t, file, "", f)
+}
+
+// EachIn is Each for the lines of one group, the ids that are the group's name,
+// a hyphen and a number. A group of which every line is put off is no failure.
+func EachIn[T any](t *testing.T, file, of string, f func(t *testing.T, c T)) {
+	t.Helper()
+	each(t, file, of, f)
+}
+
+// Groups are the groups of a file, each once, in the file's order.
+func Groups(t testing.TB, file string) []string {
+	t.Helper()
+	var groups []string
+	data, err := os.ReadFile(filepath.Join(Dir(t), file))
+	if err != nil {
+		t.Fatalf("reading cases: %v", err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var head struct{ ID string }
+		if err := json.Unmarshal([]byte(line), &head); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if g := group(head.ID); !slices.Contains(groups, g) {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+func each[T any](t *testing.T, file, of string, f func(t *testing.T, c T)) {
+	t.Helper()
 	data, err := os.ReadFile(filepath.Join(Dir(t), file))
 	if err != nil {
 		t.Fatalf("reading cases: %v", err)
@@ -59,11 +92,14 @@ func Each[T any](t *testing.T, file string, f func(t *testing.T, c T)) {
 		if len(bytes.TrimSpace(scanner.Bytes())) == 0 {
 			continue
 		}
-		n++
 		var head struct{ ID string }
 		if err := json.Unmarshal(scanner.Bytes(), &head); err != nil || head.ID == "" {
 			t.Fatalf("%s: case %d has no id: %v", file, n, err)
 		}
+		if of != "" && group(head.ID) != of {
+			continue
+		}
+		n++
 		if later[head.ID] || later[group(head.ID)] {
 			continue
 		}
@@ -79,7 +115,7 @@ func Each[T any](t *testing.T, file string, f func(t *testing.T, c T)) {
 		t.Fatalf("%s: %v", file, err)
 	}
 	if n == 0 {
-		t.Fatalf("%s: no cases", file)
+		t.Fatalf("%s: no cases %s", file, of)
 	}
 }
 
