@@ -35,6 +35,7 @@ type Site struct {
 
 	gone    atomic.Int64
 	serving atomic.Int64
+	served  atomic.Int64
 	streams chan struct{}
 }
 
@@ -44,6 +45,7 @@ func NewSite(t testing.TB, ca *CA) *Site {
 	s := &Site{streams: make(chan struct{})}
 	grpc := newEchoServer()
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.served.Add(1)
 		s.serving.Add(1)
 		defer s.serving.Add(-1)
 		if r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
@@ -84,6 +86,9 @@ func (s *Site) Address(addr string) string {
 
 // Gone is the number of requests whose client went before the end.
 func (s *Site) Gone() int64 { return s.gone.Load() }
+
+// Served is the number of requests that have come.
+func (s *Site) Served() int64 { return s.served.Load() }
 
 // Serving is the number of requests under way.
 func (s *Site) Serving() int64 { return s.serving.Load() }
