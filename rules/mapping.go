@@ -113,6 +113,9 @@ func (r *Rule) setQuery(value any) *ParseError {
 			return e
 		case name == "":
 			return fault("bad_value", "a parameter has a name")
+		case strings.Contains(s, markStar):
+			// It would be taken for the mark of a star (pattern.go).
+			return fault("bad_value", "the pattern of a parameter holds no byte 0x01")
 		}
 		r.Query[name] = s
 	}
