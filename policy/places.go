@@ -13,7 +13,7 @@ type places struct {
 	writable, reads []grant
 	masks           []string
 	passed          []grant
-	// entries are the places of credentials, targets of each entry's.
+	// entries are the places of credentials.
 	entries []entryPlace
 }
 
@@ -23,8 +23,11 @@ type grant struct {
 	at   spot
 }
 
-// entryPlace is where an entry and its targets stand.
+// entryPlace is where an entry and its targets stand, the variables that its
+// sources name, and those that hold its placeholder.
 type entryPlace struct {
 	at      spot
 	targets []spot
+	secrets []string
+	env     []grant
 }

@@ -49,6 +49,10 @@ type Policy struct {
 
 	// sections are the top-level keys that the file holds.
 	sections map[string]bool
+	// records are the files of audit, with the places of their keys.
+	records []grant
+	// agentSpots are the places of Tools.Agents.
+	agentSpots []spot
 	// added tells rules of flags from those of files in Hash.
 	added []string
 }
