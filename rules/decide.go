@@ -47,9 +47,34 @@ type ask struct {
 	port   int
 	length int64
 
-	methods []string // as sent, then by override
-	targets []string // as sent, then by override
-	views   []view   // of targets
+	// What was sent stands in the ask itself and only overrides in slices, so
+	// that an ordinary request allocates nothing.
+	method      string
+	view        view
+	moreMethods []string
+	moreTargets []string
+	moreViews   []view // of moreTargets
+}
+
+// methods is how many methods the request has, methodAt one of them; the one
+// that was sent is the first.
+func (a *ask) methods() int { return 1 + len(a.moreMethods) }
+
+func (a *ask) methodAt(i int) string {
+	if i == 0 {
+		return a.method
+	}
+	return a.moreMethods[i-1]
+}
+
+// views is how many targets the request has, viewAt one of them.
+func (a *ask) views() int { return 1 + len(a.moreViews) }
+
+func (a *ask) viewAt(i int) *view {
+	if i == 0 {
+		return &a.view
+	}
+	return &a.moreViews[i-1]
 }
 
 // view is one target: its query, and its path in all readings. A plain path
@@ -58,7 +83,7 @@ type view struct {
 	path  string
 	query string
 	texts *[readings]string
-	deny  []string // the texts deny rules meet
+	deny  []string // the texts deny rules meet, made when the first is asked
 	tails []string // what their cuts took off
 }
 
@@ -79,9 +104,6 @@ type outcome struct {
 // ask whether one has room.
 func (s *Set) Decide(r Request) Decision {
 	var a ask
-	var v [1]view
-	var m, t [1]string
-	a.views, a.methods, a.targets = v[:0], m[:0], t[:0]
 	var o outcome
 	s.decide(&a, &r, &o)
 	return s.decision(&a, &o)
@@ -121,7 +143,7 @@ func (s *Set) decision(a *ask, o *outcome) Decision {
 func (a *ask) read(at time.Time, method, scheme string, port int, target string, header map[string][]string, length int64, o *outcome) bool {
 	*o = outcome{reason: "bad_request", limit: -1}
 	a.at, a.scheme, a.port, a.length = at, scheme, port, length
-	a.methods = append(a.methods, method)
+	a.method = method
 	if a.tunnel {
 		a.scheme, a.length = "", 0
 		return 0 < port && port <= 65535
@@ -133,19 +155,19 @@ func (a *ask) read(at time.Time, method, scheme string, port int, target string,
 	if standard == 0 || a.port < 1 || a.port > 65535 || !isToken(method) {
 		return false
 	}
-	a.targets = append(a.targets, target)
 	few, agree := a.overrides(header)
 	if !few {
 		return false
 	}
 	// The spelling that was sent is refused before those that override it.
-	for _, target := range a.targets {
-		v, reason, status := viewOf(target)
-		if reason != "" {
-			o.reason, o.status = reason, status
+	if o.reason, o.status = a.view.read(target); o.reason != "" {
+		return false
+	}
+	a.moreViews = make([]view, len(a.moreTargets))
+	for i, target := range a.moreTargets {
+		if o.reason, o.status = a.moreViews[i].read(target); o.reason != "" {
 			return false
 		}
-		a.views = append(a.views, v)
 	}
 	if !agree {
 		o.reason = "authority_mismatch"
@@ -154,17 +176,17 @@ func (a *ask) read(at time.Time, method, scheme string, port int, target string,
 	return true
 }
 
-// viewOf reads one target in origin form.
-func viewOf(target string) (v view, reason string, status int) {
+// read reads one target in origin form; reason is why it is refused, else "".
+func (v *view) read(target string) (reason string, status int) {
 	if target == "" || target[0] != '/' {
-		return v, "bad_request", 0
+		return "bad_request", 0
 	}
 	path, query, plain := target, "", true
 	for i := 0; i < len(target); i++ {
 		c := target[i]
 		switch {
 		case c <= ' ' || c == 0x7F || c == '#':
-			return v, "bad_request", 0
+			return "bad_request", 0
 		case c == '?' && len(path) == len(target):
 			path, query = target[:i], target[i+1:]
 		case len(path) == len(target) && !plainByte[c]:
@@ -173,21 +195,20 @@ func viewOf(target string) (v view, reason string, status int) {
 	}
 	v.path, v.query = path, query
 	if len(path) > maxPath {
-		return v, "bad_request", 414
+		return "bad_request", 414
 	}
 	if plain && !strings.Contains(path, "//") && !strings.Contains(path, "./") && path[len(path)-1] != '.' {
-		return v, "", 0
+		return "", 0
 	}
 	if brokenEscape(path) {
-		return v, "bad_request", 0
+		return "bad_request", 0
 	}
 	texts, why := expand(path)
 	if why != "" {
-		return v, "ambiguous_path", 0
+		return "ambiguous_path", 0
 	}
 	v.texts = &texts
-	v.deny, v.tails = denyTexts(&texts)
-	return v, "", 0
+	return "", 0
 }
 
 // plainByte marks what means the same in every reading, so long as no slash is
@@ -256,8 +277,8 @@ func (a *ask) hits(c *compiled, o *outcome) bool {
 		return false
 	}
 	named := false
-	for i, method := range a.methods {
-		if c.deniesMethod(method) {
+	for i := range a.methods() {
+		if c.deniesMethod(a.methodAt(i)) {
 			named, o.method = true, i
 			break
 		}
@@ -265,8 +286,8 @@ func (a *ask) hits(c *compiled, o *outcome) bool {
 	if !named {
 		return false
 	}
-	for i := range a.views {
-		if a.views[i].hits(c) {
+	for i := range a.views() {
+		if a.viewAt(i).hits(c) {
 			o.view = i
 			return true
 		}
@@ -276,6 +297,9 @@ func (a *ask) hits(c *compiled, o *outcome) bool {
 
 // hits says whether any reading of a target hits a deny rule's path and query.
 func (v *view) hits(c *compiled) bool {
+	if v.texts != nil && v.deny == nil {
+		v.deny, v.tails = denyTexts(v.texts)
+	}
 	if len(c.clauses) > 0 && !denyQuery(c.clauses, v.query, v.tails) {
 		return false
 	}

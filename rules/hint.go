@@ -57,7 +57,7 @@ func differs(c *compiled, reason string) string {
 
 // smallest writes the smallest rule that would allow what failed.
 func smallest(a *ask, o *outcome) string {
-	r := Rule{Methods: []string{a.methods[o.method]}, Host: a.host, Port: a.port}
+	r := Rule{Methods: []string{a.methodAt(o.method)}, Host: a.host, Port: a.port}
 	if a.tunnel {
 		r.Tunnel = true
 		return r.String()
@@ -68,7 +68,7 @@ func smallest(a *ask, o *outcome) string {
 	if a.port == defaultPort(a.scheme) {
 		r.Port = 0
 	}
-	v := &a.views[o.view]
+	v := a.viewAt(o.view)
 	r.Path = pathAsRule(v.path)
 	if v.texts != nil && !New([]Rule{r}).reads(v, a) {
 		// A star does not stretch over an encoded slash: below the last folder that
@@ -80,7 +80,7 @@ func smallest(a *ask, o *outcome) string {
 
 // reads says whether the set allows every reading of one target.
 func (s *Set) reads(v *view, a *ask) bool {
-	b := ask{at: a.at, scheme: a.scheme, host: a.host, port: a.port, methods: []string{"GET"}, views: []view{*v}}
+	b := ask{at: a.at, scheme: a.scheme, host: a.host, port: a.port, method: "GET", view: *v}
 	for _, bucket := range s.exact {
 		for _, c := range bucket.allow {
 			c.any = true // only the path is asked
@@ -141,7 +141,7 @@ func (s *Set) nearest(a *ask, o *outcome) (best *compiled, rung int) {
 	var rbuf [1]reading
 	rung = -1
 	for _, r := range a.readings(rbuf[:0]) {
-		if r.m != o.method || r.v != o.view {
+		if r.method != o.method || r.view != o.view {
 			continue
 		}
 		w := allowWalk(s.buckets(nil, a.host), nil)

@@ -13,9 +13,6 @@ import (
 // *Denial. A CONNECT is never allowed: tunnels are Connect's matter.
 func (s *Set) Judge(at time.Time, charge bool, method, scheme, host string, port int, target string, header map[string][]string, length int64) (rule string, limit int64, refund func(), err error) {
 	var a ask
-	var v [1]view
-	var m, t [1]string
-	a.views, a.methods, a.targets = v[:0], m[:0], t[:0]
 	var o outcome
 	if a.host, err = judgedHost(host); err != nil {
 		return "", -1, nil, err
@@ -76,8 +73,7 @@ func (s *Set) denial(a *ask, o *outcome) *Denial {
 func (s *Set) Connect(at time.Time, charge bool, host string, port int) (rule string, inspect bool, err error) {
 	var a ask
 	var o outcome
-	var m [1]string
-	a.methods, a.tunnel = m[:0], true
+	a.tunnel = true
 	if a.host, err = judgedHost(host); err != nil {
 		return "", false, err
 	}

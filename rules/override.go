@@ -61,13 +61,13 @@ func (a *ask) overrides(header map[string][]string) (ok, agree bool) {
 			}
 			switch kind {
 			case overrideMethod:
-				a.methods = appendNew(a.methods, upperASCII(value))
+				a.moreMethods = appendNew(a.moreMethods, upperASCII(value))
 			case overridePath:
-				a.targets = appendNew(a.targets, value)
+				a.moreTargets = appendNew(a.moreTargets, value)
 			case overrideHost:
 				agree = agree && a.agrees(foldName(name), value)
 			}
-			if len(a.methods) > maxOverrides+1 || len(a.targets) > maxOverrides+1 {
+			if len(a.moreMethods) > maxOverrides || len(a.moreTargets) > maxOverrides {
 				return false, agree
 			}
 		}

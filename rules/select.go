@@ -23,24 +23,22 @@ var rungReasons = [...]string{
 // reading is one method, target and text of its path; form is which form of a
 // pattern it meets.
 type reading struct {
-	method string
-	view   *view
-	text   string
-	form   int
-	m, v   int // places of method and view
+	method, view int // their places in the ask
+	text         string
+	form         int
 }
 
 // readings lists what must be allowed: every method with every distinct text of
 // every target.
 func (a *ask) readings(list []reading) []reading {
 	if a.tunnel {
-		return append(list, reading{method: a.methods[0]})
+		return append(list, reading{})
 	}
-	for mi, method := range a.methods {
-		for vi := range a.views {
-			v := &a.views[vi]
+	for mi := range a.methods() {
+		for vi := range a.views() {
+			v := a.viewAt(vi)
 			if v.texts == nil {
-				list = append(list, reading{method, v, v.path, 0, mi, vi})
+				list = append(list, reading{mi, vi, v.path, 0})
 				continue
 			}
 			first := len(list)
@@ -51,7 +49,7 @@ func (a *ask) readings(list []reading) []reading {
 						continue texts
 					}
 				}
-				list = append(list, reading{method, v, text, form, mi, vi})
+				list = append(list, reading{mi, vi, text, form})
 			}
 		}
 	}
@@ -66,7 +64,7 @@ func (c *compiled) rung(a *ask, r *reading) int {
 	switch {
 	case !c.rule.covers(a.scheme, a.port):
 		return rungPort
-	case c.rule.Tunnel || !c.allowsMethod(r.method):
+	case c.rule.Tunnel || !c.allowsMethod(a.methodAt(r.method)):
 		return rungMethod
 	}
 	form := c.forms[0]
@@ -76,7 +74,7 @@ func (c *compiled) rung(a *ask, r *reading) int {
 	switch {
 	case !form.match(r.text, false):
 		return rungPath
-	case len(c.clauses) > 0 && !allowQuery(c.clauses, r.view.query):
+	case len(c.clauses) > 0 && !allowQuery(c.clauses, a.viewAt(r.view).query):
 		return rungQuery
 	case !c.live(a.at):
 		return rungUntil
@@ -165,7 +163,7 @@ func (s *Set) weigh(a *ask, buckets []*bucket, list []reading, charge bool, o *o
 		}
 	}
 	if best[lowest] < rungAll {
-		*o = outcome{reason: rungReasons[best[lowest]], limit: -1, method: list[lowest].m, view: list[lowest].v}
+		*o = outcome{reason: rungReasons[best[lowest]], limit: -1, method: list[lowest].method, view: list[lowest].view}
 		return
 	}
 	s.choose(a, whole, fits, charge, o)
