@@ -178,6 +178,7 @@ func (w *wireConn) hand(fault *wireFault) {
 		w.lingers.Store(true)
 		w.holdUntil = never
 	case h.last():
+		w.lingers.Store(true)
 		w.holdUntil = never
 	case h.switches():
 		w.holdUntil = number
@@ -217,18 +218,13 @@ func (w *wireConn) released(p []byte) (ok bool, err error) {
 			w.mu.Unlock()
 			return false, os.ErrDeadlineExceeded
 		case len(w.flow.in.unread()) >= wireBufferSize:
-			w.lingers.Store(true)
 			w.sleep()
 			w.mu.Unlock()
 			continue
 		}
 		w.mu.Unlock()
 		w.await(w.idleLimit())
-		err := w.flow.fill(p)
-		switch {
-		case err == nil && w.holdUntil == never:
-			w.lingers.Store(true)
-		case err != nil && !errors.Is(err, os.ErrDeadlineExceeded), err != nil && w.late():
+		if err := w.flow.fill(p); err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || w.late()) {
 			return false, w.ending(err)
 		}
 	}
