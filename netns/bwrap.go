@@ -1,0 +1,118 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Unavailable is why no sandbox can be made. Nothing runs then.
+type Unavailable struct {
+	Problem string // what is missing
+	Advice  string // what to do
+	Err     error  // the kernel's word for it, if there is one
+}
+
+func (e *Unavailable) Error() string {
+	text := "making a sandbox: " + e.Problem
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func (e *Unavailable) Unwrap() error { return e.Err }
+
+// Reason is the error's name in records and messages.
+func (e *Unavailable) Reason() string { return "no_sandbox_available" }
+
+// Hint is what to do about it.
+func (e *Unavailable) Hint() string { return e.Advice }
+
+// oldestBwrap is the first version with --disable-userns.
+var oldestBwrap = [2]int{0, 8}
+
+// FindBwrap looks bwrap up in path, a PATH. Folders that a sandbox may write
+// (avoid) and relative ones are passed over: what lies there would run on the
+// host.
+func FindBwrap(path string, avoid []string) (string, error) {
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		at := filepath.Join(dir, "bwrap")
+		if real, err := filepath.EvalSymlinks(at); err != nil || inAny(real, avoid) || inAny(at, avoid) {
+			continue
+		}
+		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return at, nil
+		}
+	}
+	return "", &Unavailable{Problem: "bwrap is not installed", Advice: "install the package bubblewrap, version 0.8 or newer"}
+}
+
+func inAny(path string, folders []string) bool {
+	for _, f := range folders {
+		if path == f || strings.HasPrefix(path, strings.TrimSuffix(f, "/")+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// BwrapVersion asks bwrap for its version, and refuses one that is too old.
+func BwrapVersion(ctx context.Context, bwrap string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bwrap, "--version")
+	cmd.Env = []string{}
+	out, err := cmd.Output()
+	if err != nil {
+		return "", &Unavailable{Problem: bwrap + " does not run", Advice: "reinstall the package bubblewrap", Err: err}
+	}
+	version := strings.TrimPrefix(strings.TrimSpace(string(out)), "bubblewrap ")
+	if olderThan(version, oldestBwrap) {
+		return version, &Unavailable{
+			Problem: fmt.Sprintf("bwrap %s is too old, %d.%d is needed", version, oldestBwrap[0], oldestBwrap[1]),
+			Advice:  "install a newer package bubblewrap",
+		}
+	}
+	return version, nil
+}
+
+func olderThan(version string, oldest [2]int) bool {
+	parts := strings.SplitN(version, ".", 3)
+	for i, want := range oldest {
+		have := 0
+		if i < len(parts) {
+			n, err := strconv.Atoi(parts[i])
+			if err != nil {
+				return true // not a version at all
+			}
+			have = n
+		}
+		if have != want {
+			return have < want
+		}
+	}
+	return false
+}
+
+// bwrapFailed explains a bwrap that ended before the launcher was there. Its
+// version is only looked at then, since that costs a process.
+func bwrapFailed(ctx context.Context, bwrap, said string) error {
+	if _, err := BwrapVersion(ctx, bwrap); err != nil {
+		return err
+	}
+	said = strings.TrimSpace(said)
+	if said == "" {
+		said = "it said nothing"
+	}
+	return &Unavailable{Problem: "bwrap failed", Advice: "egressd doctor says what this host allows", Err: errors.New(said)}
+}

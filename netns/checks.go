@@ -1,0 +1,101 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Check is something that must hold inside before the program starts.
+type Check struct {
+	Kind CheckKind
+	Path string // of the file checks
+}
+
+// CheckKind says what is checked.
+type CheckKind string
+
+const (
+	CheckAbsent   CheckKind = "absent"   // Path is not there
+	CheckReadOnly CheckKind = "readonly" // no file can be made in the folder Path
+	CheckDevices  CheckKind = "devices"  // no network device but lo
+	CheckRoutes   CheckKind = "routes"   // no route but local ones
+)
+
+// runChecks runs inside, in the launcher, and says what does not hold.
+func runChecks(checks []Check) []string {
+	var failures []string
+	for _, c := range checks {
+		if err := c.run(); err != nil {
+			failures = append(failures, err.Error())
+		}
+	}
+	return failures
+}
+
+func (c Check) run() error {
+	switch c.Kind {
+	case CheckAbsent:
+		if _, err := os.Lstat(c.Path); !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("checking that %s is absent: it is not (%v)", c.Path, err)
+		}
+	case CheckReadOnly:
+		return checkReadOnly(c.Path)
+	case CheckDevices:
+		return checkDevices()
+	case CheckRoutes:
+		return checkRoutes()
+	default:
+		return fmt.Errorf("checking %q: no such check", c.Kind)
+	}
+	return nil
+}
+
+// checkReadOnly tries to make a file that has no name, so that nothing is left
+// if it succeeds.
+func checkReadOnly(folder string) error {
+	fd, err := unix.Open(folder, unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	if err == nil {
+		_ = unix.Close(fd)
+		return fmt.Errorf("checking that %s takes no write: it does", folder)
+	}
+	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	return fmt.Errorf("checking that %s takes no write: %w", folder, err)
+}
+
+func checkDevices() error {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return fmt.Errorf("listing network devices: %w", err)
+	}
+	for _, l := range links {
+		if l.Attrs().Name != "lo" {
+			return fmt.Errorf("checking network devices: there is one beside lo, %s", l.Attrs().Name)
+		}
+	}
+	return nil
+}
+
+// checkRoutes allows what stays in the namespace: local and broadcast routes,
+// and whatever is bound to lo.
+func checkRoutes() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("finding lo: %w", err)
+	}
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return fmt.Errorf("listing routes: %w", err)
+	}
+	for _, r := range routes {
+		if r.LinkIndex != lo.Attrs().Index || len(r.MultiPath) > 0 || r.Gw != nil {
+			return fmt.Errorf("checking routes: %s leads out", r)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package netns
+
+import (
+	"net/netip"
+	"os"
+
+	"github.com/egressd/egressd/netns/mount"
+)
+
+// Config is what a sandbox is made from. All paths are absolute, clean and
+// without links.
+type Config struct {
+	Argv []string // the program and its arguments
+	Env  []string // its whole environment, but for HOME and TMPDIR, which Start adds
+	Cwd  string   // where it starts; shown read-only unless a grant opens it
+
+	Grants      []mount.Grant
+	AllowHidden []string      // dot names that are not hidden at the top of a grant; nil is .venv alone
+	Hidden      []string      // folders that show empty in any grant: egressd's own, ~/.gnupg and their kin
+	ReadOnly    []string      // files and folders that stay as they are: policies
+	Files       []mount.Entry // made inside: trust bundles. In /etc anywhere, elsewhere only over a file of the host
+	Home        string        // HOME, inside and out
+	HomeSource  string        // host folder that HOME is; empty: private and gone at the end
+
+	Invoker Invoker
+	Network Network
+	Capture Capture
+	Names   Namer // which names get addresses; nil: none
+	Limits  Limits
+	Streams Streams
+	Seccomp []byte // BPF program for bwrap's --seccomp; empty: none
+	Path    string // PATH of the caller, where bwrap is looked for
+	Event   func(Event)
+}
+
+// Invoker is what is known of who called, beyond the process's own uid.
+type Invoker struct {
+	SudoUID, SudoGID int // of a run under sudo; 0: none
+}
+
+// Network is what the sandbox has of one.
+type Network int
+
+const (
+	NoNetwork   Network = iota // a loopback and nothing else
+	Captured                   // everything ends at egressd's listeners
+	HostNetwork                // the host's, unfiltered
+)
+
+// Capture is how much of the traffic egressd must catch.
+type Capture int
+
+const (
+	CaptureAuto        Capture = iota // transparent where the host allows it, else explicit
+	CaptureTransparent                // an error where the host does not allow it
+	CaptureExplicit                   // only clients that honour proxy variables
+)
+
+// Namer says which names and addresses the rules speak of. *rules.Set is one.
+type Namer interface {
+	Knows(host string) bool      // some rule could allow it: it gets an address of its own
+	Ports(host string) []int     // ports beside 80 and 443 that rules name for it
+	Addresses() []netip.AddrPort // address literals that rules name
+}
+
+// Streams are the program's standard streams, as netns/streams makes them:
+// none of them is a file or a terminal of the host. Start hands copies over
+// and closes them.
+type Streams struct {
+	Pty                   bool // a terminal made inside instead of the three
+	Stdin, Stdout, Stderr *os.File
+}
+
+// Event is something that happened inside and is not the end.
+type Event struct {
+	Kind   EventKind
+	Name   string         // of PortTaken
+	At     netip.AddrPort // of PortTaken
+	Signal int            // of Stopped
+}
+
+// EventKind names an event.
+type EventKind string
+
+const (
+	Stopped   EventKind = "stopped"    // the program stopped, as on Ctrl-Z
+	Continued EventKind = "continued"  // and went on
+	PortTaken EventKind = "port_taken" // a port that a rule names is held by the sandbox itself: the name is not answered
+)

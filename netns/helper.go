@@ -1,0 +1,164 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/netns/mount"
+)
+
+// Descriptors that the helper is started with. From helperMounts on stand the
+// detached mounts.
+const (
+	helperControl  = 3 + iota
+	helperPlan     // a parcel of helperTask
+	helperLauncher // the launcher's end of its control
+	helperBwrap    // bwrap's binary, opened by path
+	helperMounts
+)
+
+// helperTask is what the helper is told.
+type helperTask struct {
+	Plan        mount.Plan
+	Listeners   bool // bring the network up for capture and send the listeners
+	Loopback    bool // bring up lo alone
+	LauncherFD  int  // number of the binary's mount, or -1
+	RootFDs     int  // how many mounts follow
+	BwrapArgv0  string
+	Environment []string
+}
+
+// helper is pid 1 of its pid namespace, root of its user namespace and alone
+// in its mount and network namespaces. It sets them up and becomes bwrap, so
+// its death, at any moment, is the death of everything below.
+func helper() {
+	c, err := openControl(helperControl)
+	if err != nil {
+		return
+	}
+	step := "plan"
+	if err := runHelper(c, &step); err != nil {
+		m := message{Kind: kindFailed, Step: step, Error: err.Error()}
+		var errno unix.Errno
+		if errors.As(err, &errno) {
+			m.Errno = int(errno)
+		}
+		_ = c.send(m) // egressd is gone, or reads it
+	}
+}
+
+func runHelper(c *control, step *string) error {
+	var task helperTask
+	blobs, err := unparcel(os.NewFile(helperPlan, "plan"), &task)
+	if err != nil {
+		return err
+	}
+	if err := fillEntries(&task.Plan, blobs); err != nil {
+		return err
+	}
+	*step = "network"
+	if task.Loopback {
+		if err := loopbackUp(); err != nil {
+			return err
+		}
+	}
+	if task.Listeners {
+		if err := serveNetwork(c); err != nil {
+			return err
+		}
+	}
+	*step = "mounts"
+	mounts := mount.Mounts{Launcher: task.LauncherFD}
+	for i := range task.RootFDs {
+		mounts.Roots = append(mounts.Roots, helperMounts+i)
+	}
+	if err := mount.Apply(&task.Plan, mounts); err != nil {
+		return err
+	}
+	*step = "bwrap"
+	return becomeBwrap(&task)
+}
+
+// serveNetwork makes the namespace one in which every address is local, and
+// hands the listeners out.
+func serveNetwork(c *control) error {
+	ipv6, err := captureNetwork()
+	if err != nil {
+		return err
+	}
+	listeners, err := openListeners(ipv6)
+	if err != nil {
+		return err
+	}
+	err = c.send(message{Kind: kindListeners, IPv6: ipv6}, listeners...)
+	closeFiles(listeners)
+	return err
+}
+
+// becomeBwrap replaces the helper. Nothing but the launcher's control and
+// bwrap's own files stays open.
+func becomeBwrap(task *helperTask) error {
+	argv, files, err := bwrapCommand(task.BwrapArgv0, task.Plan.Arguments(), helperLauncher)
+	if err != nil {
+		return err
+	}
+	if err := os.Chdir("/"); err != nil {
+		return fmt.Errorf("leaving the working folder: %w", err)
+	}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("closing descriptors: %w", err)
+	}
+	keep := []uintptr{helperLauncher}
+	for _, f := range files {
+		keep = append(keep, f.Fd())
+	}
+	for _, fd := range keep {
+		if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("passing a descriptor on: %w", err)
+		}
+	}
+	err = unix.Exec("/proc/self/fd/"+strconv.Itoa(helperBwrap), argv, []string{})
+	runtime.KeepAlive(files)
+	return fmt.Errorf("executing bwrap: %w", err)
+}
+
+// bwrapCommand is bwrap's argument list, which names nothing of the plan: the
+// arguments are in a file in memory.
+func bwrapCommand(bwrap string, args []string, launcher int) ([]string, []*os.File, error) {
+	arguments, err := memoryFile("arguments", mount.Join(args))
+	if err != nil {
+		return nil, nil, err
+	}
+	files := []*os.File{arguments}
+	argv := []string{bwrap, "--args", strconv.Itoa(int(arguments.Fd()))}
+	return append(argv, "--", launcherPath, launcherWord, strconv.Itoa(launcher)), files, nil
+}
+
+// entryBlobs are the texts of a plan's entries, which travel behind it.
+func entryBlobs(p *mount.Plan) [][]byte {
+	var blobs [][]byte
+	for _, list := range [][]mount.Entry{p.Etc, p.Files} {
+		for i := range list {
+			list[i].Size = len(list[i].Data)
+			blobs = append(blobs, list[i].Data)
+		}
+	}
+	return blobs
+}
+
+func fillEntries(p *mount.Plan, blobs []byte) error {
+	for _, list := range [][]mount.Entry{p.Etc, p.Files} {
+		for i := range list {
+			if list[i].Size > len(blobs) {
+				return errors.New("reading plan: a file is cut short")
+			}
+			list[i].Data, blobs = blobs[:list[i].Size], blobs[list[i].Size:]
+		}
+	}
+	return nil
+}

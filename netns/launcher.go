@@ -1,0 +1,214 @@
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/netns/mount"
+)
+
+const launcherPath = mount.LauncherPath
+
+// launcher is the first process inside: no capability, all of bwrap's view,
+// and one control to egressd. It makes what can only be made inside, starts
+// the program when it is told, says how it fares, and ends with it. When
+// egressd is gone it ends everything.
+func launcher(fd int) {
+	// The program has our uid: without this it could open our descriptors.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return
+	}
+	c, err := openControl(fd)
+	if err != nil {
+		return
+	}
+	l := &launched{c: c}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err == nil {
+		err = c.send(message{Kind: kindHello})
+	}
+	for err == nil {
+		var m message
+		var files []*os.File
+		if m, files, err = c.receive(); err == nil {
+			err = l.handle(m, files)
+		}
+	}
+	_ = unix.Kill(-1, unix.SIGKILL) // nothing is left to kill, or it is killed
+}
+
+// launched is the launcher's state.
+type launched struct {
+	c       *control
+	spec    *os.File   // what to start
+	streams []*os.File // the program's 0, 1 and 2
+	pty     bool
+
+	mu   sync.Mutex
+	pid  int  // of the program, 0 before and after
+	done bool // it has ended
+}
+
+// handle answers one message. An error ends the launcher.
+func (l *launched) handle(m message, files []*os.File) error {
+	switch m.Kind {
+	case kindPrepare:
+		return l.answer(m, l.prepare(m, files))
+	case kindSocket:
+		return l.socket(m)
+	case kindCheck:
+		return l.c.send(message{Kind: m.Kind, ID: m.ID, Failures: runChecks(m.Checks)})
+	case kindGo:
+		err := l.start()
+		if err := l.answer(m, result{err: err}); err != nil {
+			return err
+		}
+		if err != nil {
+			return errEnd
+		}
+		go l.watch()
+	case kindSignal:
+		l.signal(unix.Signal(m.Signal), m.Group)
+	}
+	return nil
+}
+
+var errEnd = errors.New("ending the launcher")
+
+// result is what a question came to.
+type result struct {
+	file *os.File // handed over and closed
+	err  error
+}
+
+func (l *launched) answer(m message, r result) error {
+	out := message{Kind: m.Kind, ID: m.ID}
+	if r.err != nil {
+		out.Error = r.err.Error()
+		var errno unix.Errno
+		if errors.As(r.err, &errno) {
+			out.Errno = int(errno)
+		}
+		var exec *execError
+		if errors.As(r.err, &exec) {
+			out.Code = exec.Code
+		}
+	}
+	if r.file == nil {
+		return l.c.send(out)
+	}
+	return errors.Join(l.c.send(out, r.file), r.file.Close())
+}
+
+// prepare takes what is to be started, and makes the terminal if it is to have
+// one: inside, so that it has a device here.
+func (l *launched) prepare(m message, files []*os.File) result {
+	if len(files) < 1 || l.spec != nil {
+		closeFiles(files)
+		return result{err: errors.New("preparing the program: out of turn")}
+	}
+	l.spec, l.streams, l.pty = files[0], files[1:], m.Pty
+	if !m.Pty {
+		if len(l.streams) != 3 {
+			return result{err: errors.New("preparing the program: three streams are needed")}
+		}
+		return result{}
+	}
+	master, slave, err := openPty()
+	if err != nil {
+		return result{err: err}
+	}
+	l.streams = []*os.File{slave, slave, slave}
+	return result{file: master}
+}
+
+// socket makes one inside and sends it out. It is bare: egressd binds or
+// connects it from outside.
+func (l *launched) socket(m message) error {
+	fd, err := unix.Socket(m.Domain, m.Type|unix.SOCK_CLOEXEC, m.Protocol)
+	if err != nil {
+		return l.answer(m, result{err: fmt.Errorf("making a socket: %w", err)})
+	}
+	return l.answer(m, result{file: os.NewFile(uintptr(fd), "socket")})
+}
+
+// start runs the second stage with the program's streams and waits until it
+// has become the program, or says why it cannot.
+func (l *launched) start() error {
+	if l.spec == nil {
+		return errors.New("starting the program: nothing to start")
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("starting the program: %w", err)
+	}
+	defer func() { _ = read.Close() }()
+	pid, err := forkProgram(l.streams, l.spec, write, l.pty)
+	_ = write.Close()
+	closeFiles(l.streams)
+	_ = l.spec.Close()
+	if err != nil {
+		return fmt.Errorf("starting the program: %w", err)
+	}
+	text, err := io.ReadAll(read)
+	if err != nil {
+		return fmt.Errorf("starting the program: %w", err)
+	}
+	if len(text) > 0 {
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+		return parseExecError(text)
+	}
+	l.mu.Lock()
+	l.pid = pid
+	l.mu.Unlock()
+	return nil
+}
+
+// watch tells how the program fares until it ends; then everything ends.
+func (l *launched) watch() {
+	runtime.LockOSThread()
+	for {
+		var status unix.WaitStatus
+		_, err := unix.Wait4(l.pid, &status, unix.WUNTRACED|unix.WCONTINUED, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		m := message{Kind: kindExited, Status: int(status)}
+		switch {
+		case err != nil:
+			m = message{Kind: kindFailed, Error: "waiting for the program: " + err.Error()}
+		case status.Stopped():
+			m = message{Kind: kindStopped, Signal: int(status.StopSignal())}
+		case status.Continued():
+			m = message{Kind: kindContinued}
+		default:
+			l.mu.Lock()
+			l.pid, l.done = 0, true
+			l.mu.Unlock()
+		}
+		err = errors.Join(err, l.c.send(m))
+		if err != nil || m.Kind == kindExited {
+			_ = l.c.c.CloseRead() // ends handle's loop, and with it the launcher
+			return
+		}
+	}
+}
+
+// signal passes a signal to the program, or to its process group.
+func (l *launched) signal(s unix.Signal, group bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pid == 0 {
+		return
+	}
+	pid := l.pid
+	if group {
+		pid = -pid
+	}
+	_ = unix.Kill(pid, s) // it has just ended
+}

@@ -1,0 +1,293 @@
+package netns
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/netns/mount"
+)
+
+// The tests start real sandboxes. As root they first put the whole test run
+// into namespaces of its own in which everything but a temporary folder is
+// read-only: a fault of the code under test must not reach the host's files.
+func TestMain(m *testing.M) {
+	if Child(os.Args) {
+		return
+	}
+	if len(os.Args) == 3 && os.Args[1] == "sandbox" {
+		os.Exit(beEgressd(os.Args[2]))
+	}
+	if os.Geteuid() == 0 && os.Getenv("EGRESSD_TEST_APART") == "" {
+		os.Exit(runApart())
+	}
+	if os.Geteuid() == 0 {
+		if err := apart(); err != nil {
+			fmt.Fprintln(os.Stderr, "setting the tests apart:", err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// runApart runs the tests again in their own namespaces.
+func runApart() int {
+	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return strings.HasPrefix(a, "-test.testlogfile") })
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), "EGRESSD_TEST_APART=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return max(exit.ExitCode(), 1)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "setting the tests apart:", err)
+		return 1
+	}
+	return 0
+}
+
+// testBinary is a copy of the test's binary that every user may execute.
+const testBinary = "/tmp/netns.test"
+
+// apart makes every mount read-only, /tmp new, and the namespace's loopback
+// work.
+func apart() error {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &attr); err != nil {
+		return err
+	}
+	for _, m := range [][3]string{{"proc", "/proc", ""}, {"tmpfs", "/tmp", "mode=1777"}, {"tmpfs", "/dev/shm", "mode=1777"}} {
+		if err := unix.Mount(m[0], m[1], m[0], 0, m[2]); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(testBinary, self, 0o755); err != nil {
+		return err
+	}
+	return loopbackUp()
+}
+
+// run is one sandbox of a test. The zero value of most members is a plain one.
+type run struct {
+	As      int    // uid to run egressd as; 0 is root
+	Shell   string // what to run, by sh -c
+	Argv    []string
+	Grants  []mount.Grant
+	Config  func(*Config) `json:"-"`
+	Network Network
+	Capture Capture
+	Hidden  []string
+	Keep    []string // read-only
+	Limits  Limits
+	Pty     bool
+	Path    string
+	Files   []mount.Entry
+	Invoker Invoker
+	Check   bool // run every check before the program
+
+	Home, Cwd string // made by prepare
+}
+
+// outcome is what came of it.
+type outcome struct {
+	Stdout, Stderr string
+	Code           int
+}
+
+// prepare makes a home with proj in it that belongs to the run's user.
+func (r *run) prepare(t *testing.T) {
+	t.Helper()
+	base, err := os.MkdirTemp("/tmp", "home")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	r.Home, r.Cwd = base, filepath.Join(base, "proj")
+	if err := os.Mkdir(r.Cwd, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r.own(t)
+}
+
+// own gives everything below home to the run's user.
+func (r *run) own(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(r.Home, func(path string, _ os.DirEntry, err error) error {
+		if err != nil || os.Geteuid() != 0 {
+			return err
+		}
+		return os.Lchown(path, r.As, r.As)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put writes a file below home, with the folders above it.
+func (r *run) put(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join(r.Home, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r.own(t)
+}
+
+// command is a process of the run's user that is egressd as far as a sandbox
+// can tell.
+func (r *run) command(t *testing.T) *exec.Cmd {
+	t.Helper()
+	if r.Home == "" {
+		r.prepare(t)
+	}
+	if r.Argv == nil {
+		r.Argv = []string{"sh", "-c", r.Shell}
+	}
+	spec, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := testBinary
+	if os.Geteuid() != 0 {
+		binary = "/proc/self/exe"
+	}
+	cmd := exec.CommandContext(t.Context(), binary, "sandbox", string(spec))
+	cmd.Dir = r.Cwd
+	if os.Geteuid() == 0 && r.As != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(r.As), Gid: uint32(r.As)}}
+	}
+	return cmd
+}
+
+// do runs to the end.
+func (r *run) do(t *testing.T) outcome {
+	t.Helper()
+	cmd := r.command(t)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// beEgressd is the process that do starts: it serves every door with a word
+// about where the connection was going.
+func beEgressd(spec string) int {
+	var r run
+	if err := json.Unmarshal([]byte(spec), &r); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 125
+	}
+	path := r.Path
+	if path == "" {
+		path = "/usr/bin:/bin"
+	}
+	cfg := Config{Argv: r.Argv, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HTTP_PROXY=http://127.0.0.1:3128",
+		"http_proxy=http://127.0.0.1:3128", "PLAIN=1"},
+		Cwd: r.Cwd, Home: r.Home, Grants: r.Grants, Network: r.Network, Capture: r.Capture, Hidden: r.Hidden, ReadOnly: r.Keep,
+		Limits: r.Limits, Files: r.Files, Invoker: r.Invoker, Path: path,
+		Streams: Streams{Pty: r.Pty, Stdin: null, Stdout: os.Stdout, Stderr: dup(os.Stderr)},
+		Event:   func(e Event) { fmt.Fprintln(os.Stderr, "event:", e.Kind, e.Signal, e.Name, e.At) }}
+	return serveRun(cfg, r)
+}
+
+func dup(f *os.File) *os.File {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return f
+	}
+	return os.NewFile(uintptr(fd), f.Name())
+}
+
+func serveRun(cfg Config, r run) int {
+	fail := func(err error) int {
+		fmt.Fprintln(os.Stderr, "egressd:", err)
+		return 125
+	}
+	ctx, stop := signal.NotifyContext(testContext(), syscall.SIGTERM)
+	defer stop()
+	s, err := Start(ctx, cfg)
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = s.Close() }()
+	for _, n := range s.Notes() {
+		fmt.Fprintln(os.Stderr, "note:", n)
+	}
+	if s.Explicit() != nil {
+		go serveDoor("explicit", s)
+		go serveDoor("captured", s)
+	}
+	if s.Terminal() != nil {
+		go func() { _, _ = io.Copy(os.Stderr, s.Terminal()) }()
+	}
+	if r.Check {
+		if err := selfTest(ctx, s, cfg); err != nil {
+			return fail(err)
+		}
+	}
+	if err := s.Go(ctx); err != nil {
+		var no *NotStarted
+		if errors.As(err, &no) {
+			fmt.Fprintln(os.Stderr, "egressd:", err)
+			return no.Code
+		}
+		return fail(err)
+	}
+	code, err := s.Wait()
+	if err != nil {
+		return fail(err)
+	}
+	return code
+}
+
+// serveDoor answers HTTP with the door's name and the address that was
+// dialled.
+func serveDoor(name string, s *Session) {
+	l := s.Captured()
+	if name == "explicit" {
+		l = s.Explicit()
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		local, _ := req.Context().Value(http.LocalAddrContextKey).(interface{ String() string })
+		_, _ = fmt.Fprintf(w, "%s %s\n", name, local)
+	})}
+	_ = server.Serve(l)
+}

@@ -1,0 +1,119 @@
+package mount
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// place is one thing at one path of the view, in bwrap's words.
+type place struct {
+	path string
+	rank int // of two at one path the higher one stays
+	args []string
+}
+
+const (
+	rankBase = iota
+	rankFresh
+	rankRoot
+	rankOwn
+)
+
+// sources says where bwrap finds what it binds.
+type sources struct {
+	root     func(i int) string
+	file     func(i int) string
+	etc      []string // the arguments that make /etc
+	launcher string
+}
+
+// view is the part of bwrap's arguments that builds the view, shallow first.
+func (p *Plan) view(src sources) []string {
+	places := []place{
+		{"/proc", rankOwn, []string{"--proc", "/proc"}},
+		{"/dev", rankOwn, []string{"--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"}},
+		{"/run", rankOwn, []string{"--tmpfs", "/run"}},
+		{"/etc", rankOwn, src.etc},
+		{"/var/run", rankFresh, []string{"--symlink", "/run", "/var/run"}},
+	}
+	for _, b := range p.Base {
+		if b.Target != "" {
+			places = append(places, place{b.Path, rankBase, []string{"--symlink", b.Target, b.Path}})
+		} else {
+			places = append(places, place{b.Path, rankBase, []string{"--ro-bind", b.Path, b.Path}})
+		}
+	}
+	for _, l := range p.Links {
+		places = append(places, place{l.Path, rankBase, []string{"--symlink", l.Target, l.Path}})
+	}
+	for _, f := range p.Fresh {
+		args := []string{"--perms", strconv.FormatUint(uint64(f.Mode), 8), "--tmpfs", f.Path}
+		places = append(places, place{f.Path, rankFresh, args})
+	}
+	for i, r := range p.Roots {
+		bind := "--ro-bind"
+		if r.Write {
+			bind = "--bind"
+		}
+		places = append(places, place{r.Path, rankRoot, []string{bind, src.root(i), r.Path}})
+	}
+	places = p.settle(places)
+	var out []string
+	for _, pl := range places {
+		out = append(out, pl.args...)
+	}
+	for i, f := range p.Files {
+		out = append(out, "--ro-bind", src.file(i), f.Path)
+	}
+	out = append(out, "--ro-bind", src.launcher, LauncherPath, "--remount-ro", "/run")
+	if !slices.ContainsFunc(p.Roots, func(r Root) bool { return r.Path == "/" && r.Write }) {
+		out = append(out, "--remount-ro", "/")
+	}
+	return out
+}
+
+// settle sorts the places and keeps one for each path. A link is not made
+// where a root above already shows the host's own, and nothing is put below
+// /run, /proc or /dev by a base or fresh place of the same name.
+func (p *Plan) settle(places []place) []place {
+	slices.SortStableFunc(places, func(a, b place) int {
+		if c := byDepth(a.path, b.path); c != 0 {
+			return c
+		}
+		return b.rank - a.rank
+	})
+	places = slices.CompactFunc(places, func(a, b place) bool { return a.path == b.path })
+	return slices.DeleteFunc(places, func(pl place) bool {
+		return pl.args[0] == "--symlink" && slices.ContainsFunc(p.Roots, func(r Root) bool { return Below(pl.path, r.Path) })
+	})
+}
+
+// isolation is the part of bwrap's arguments that does not look at the view.
+func (p *Plan) isolation(network bool) []string {
+	out := []string{"--unshare-user", "--disable-userns", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
+		"--unshare-cgroup-try", "--cap-drop", "ALL", "--die-with-parent",
+		"--uid", strconv.Itoa(p.UID), "--gid", strconv.Itoa(p.GID)}
+	if network {
+		out = append(out, "--unshare-net")
+	}
+	return out
+}
+
+// Arguments are bwrap's after [Apply] has laid everything out in the work
+// folder. The program's own arguments are not among them: the launcher gets
+// those by its socket, where no command line shows them.
+func (p *Plan) Arguments() []string {
+	src := sources{
+		root:     func(i int) string { return workRoots + strconv.Itoa(i) },
+		file:     func(i int) string { return workFiles + strconv.Itoa(i) },
+		etc:      []string{"--ro-bind", workEtc, "/etc"},
+		launcher: workLauncher,
+	}
+	return slices.Concat(p.isolation(false), p.view(src))
+}
+
+// Join writes arguments as bwrap's --args reads them.
+func Join(args []string) []byte {
+	return []byte(strings.Join(args, "\x00") + "\x00")
+}

@@ -1,0 +1,154 @@
+package netns
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Descriptors of the second stage.
+const (
+	programSpec   = 3 // a parcel of program
+	programErrors = 4 // where an execError goes; closed by a successful exec
+)
+
+// program is what is started.
+type program struct {
+	Argv, Env []string
+	Cwd       string
+	Limits    Limits
+}
+
+// execError says why a program cannot be started, with the shell's status for
+// it: 127 when there is none, else 126.
+type execError struct {
+	Name    string
+	Problem string
+	Code    int
+}
+
+func (e *execError) Error() string { return e.Name + ": " + e.Problem }
+
+func parseExecError(text []byte) error {
+	var e execError
+	if err := json.Unmarshal(text, &e); err != nil {
+		return fmt.Errorf("starting the program: %s", text)
+	}
+	return &e
+}
+
+// forkProgram starts the second stage: a process group of its own, in the
+// foreground of the terminal if there is one.
+func forkProgram(streams []*os.File, spec, errs *os.File, pty bool) (int, error) {
+	attr := &syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setpgid: true}}
+	for _, f := range append(append([]*os.File{}, streams...), spec, errs) {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	if pty {
+		attr.Sys.Foreground, attr.Sys.Ctty = true, int(streams[0].Fd())
+	}
+	return syscall.ForkExec(launcherPath, []string{launcherPath, programWord}, attr)
+}
+
+// becomeProgram is the second stage: it sets the limits, which count in this
+// user namespace alone, and becomes the program.
+func becomeProgram(spec, errs *os.File) {
+	err := execProgram(spec)
+	var e *execError
+	if !errors.As(err, &e) {
+		e = &execError{Name: "egressd", Problem: err.Error(), Code: 126}
+	}
+	text, _ := json.Marshal(e) // plain strings
+	_, _ = errs.Write(text)    // without a reader nobody waits for it
+}
+
+func execProgram(spec *os.File) error {
+	var p program
+	if _, err := unparcel(spec, &p); err != nil {
+		return err
+	}
+	if len(p.Argv) == 0 {
+		return errors.New("starting the program: no name")
+	}
+	if err := unix.Chdir(p.Cwd); err != nil {
+		return &execError{p.Cwd, fmt.Sprintf("entering the working folder: %v", err), 126}
+	}
+	path, err := find(p.Argv[0], p.Env)
+	if err != nil {
+		return err
+	}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("closing descriptors: %w", err)
+	}
+	if err := p.Limits.set(); err != nil {
+		return err
+	}
+	// Nothing that could need a new thread may run from here on.
+	err = syscall.Exec(path, p.Argv, p.Env)
+	return refusal(p.Argv[0], err)
+}
+
+// find looks a program up as a shell does: a name with a slash is a path, any
+// other is looked for in PATH. A file that is there but cannot be executed is
+// only reported when no later folder has one that can.
+func find(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		if err := executable(name); err != nil {
+			return "", refusal(name, err)
+		}
+		return name, nil
+	}
+	path := ""
+	for _, e := range env {
+		if v, ok := strings.CutPrefix(e, "PATH="); ok {
+			path = v
+		}
+	}
+	var found error = fs.ErrNotExist
+	for _, dir := range filepath.SplitList(path) {
+		if name == "" || !filepath.IsAbs(dir) {
+			continue // an empty or relative entry would mean the working folder
+		}
+		at := filepath.Join(dir, name)
+		err := executable(at)
+		if err == nil {
+			return at, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENOTDIR) {
+			found = err
+		}
+	}
+	return "", refusal(name, found)
+}
+
+func executable(path string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return unix.EISDIR
+	}
+	return unix.Access(path, unix.X_OK)
+}
+
+// refusal gives an error of exec its words and status.
+func refusal(name string, err error) error {
+	e := &execError{Name: name, Problem: err.Error(), Code: 126}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		e.Problem, e.Code = "not found in the sandbox", 127
+	case errors.Is(err, unix.ENOEXEC):
+		e.Problem = "not a program: the file has no #! line and is no binary of this machine"
+	case errors.Is(err, unix.EISDIR):
+		e.Problem = "a folder is no program"
+	}
+	return e
+}

@@ -1,0 +1,332 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/netns/mount"
+)
+
+// A Session is one sandbox, from Start to Close.
+type Session struct {
+	cfg   Config
+	id    identity
+	plan  mount.Plan
+	notes []string
+	bwrap string
+
+	chain    chain
+	launcher *remote
+	doors    doorSet
+	explicit bool // the fallback: no capture
+	ipv6     bool
+	terminal *os.File
+
+	mu      sync.Mutex
+	cookie  uint64 // of the network namespace
+	running bool   // the program has been started
+	names   Namer
+	opened  map[netip.AddrPort]bool // ports that rules name
+
+	close    sync.Once
+	closeErr error
+}
+
+// Start makes the sandbox: namespaces, mounts and listeners are there when it
+// returns, and the program waits for Go. An error that names no sandbox is an
+// *Unavailable. ctx bounds the start alone.
+func Start(ctx context.Context, cfg Config) (*Session, error) {
+	s, err := start(ctx, cfg)
+	closeStreams(cfg.Streams)
+	return s, err
+}
+
+func closeStreams(streams Streams) {
+	for _, f := range []*os.File{streams.Stdin, streams.Stdout, streams.Stderr} {
+		if f != nil {
+			_ = f.Close() // the program's copies are inside
+		}
+	}
+}
+
+func start(ctx context.Context, cfg Config) (*Session, error) {
+	if err := conceal(); err != nil {
+		return nil, err
+	}
+	s := &Session{cfg: cfg, names: cfg.Names, opened: map[netip.AddrPort]bool{}}
+	var err error
+	if s.id, err = whoRuns(cfg.Cwd, cfg.Invoker); err != nil {
+		return nil, err
+	}
+	if s.bwrap, err = FindBwrap(cfg.Path, writable(cfg)); err != nil {
+		return nil, err
+	}
+	if err := s.makePlan(); err != nil {
+		return nil, err
+	}
+	if err := s.build(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// writable are the folders that a sandbox can write: nothing in them is run on
+// the host.
+func writable(cfg Config) []string {
+	out := []string{}
+	for _, g := range cfg.Grants {
+		if g.Write {
+			out = append(out, g.Path)
+		}
+	}
+	return out
+}
+
+func (s *Session) makePlan() error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding egressd's own file: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("reading the host name: %w", err)
+	}
+	r := mount.Request{
+		Cwd: s.cfg.Cwd, Grants: s.cfg.Grants, AllowHidden: s.cfg.AllowHidden, Hidden: s.cfg.Hidden,
+		ReadOnly: s.cfg.ReadOnly, Home: s.cfg.Home, HomeSource: s.cfg.HomeSource, Launcher: self,
+		Files: s.cfg.Files, User: s.id.inside, HostNetwork: s.cfg.Network == HostNetwork, Hostname: host,
+	}
+	if s.id.root && !s.id.invented {
+		r.Owner = &mount.Owner{UID: s.id.uid, GID: s.id.gid}
+	}
+	s.plan, s.notes, err = mount.Make(r)
+	return err
+}
+
+// build starts the chain as far as the launcher, by the first of the ways that
+// the host allows.
+func (s *Session) build(ctx context.Context) error {
+	if s.cfg.Capture != CaptureExplicit || s.cfg.Network != Captured {
+		err := s.try(ctx, s.startHelper)
+		var idmap *noIdmap
+		if errors.As(err, &idmap) {
+			s.id = s.id.asRoot(err.Error())
+			err = s.try(ctx, s.startHelper)
+		}
+		var no *forbidden
+		if !errors.As(err, &no) {
+			return err
+		}
+		if s.cfg.Capture == CaptureTransparent {
+			return &Unavailable{Problem: "this host forbids transparent capture", Advice: "run with --capture explicit, or see egressd doctor", Err: err}
+		}
+		s.notes = append(s.notes, "capture is explicit only, clients must honour proxy variables: "+err.Error())
+	}
+	s.explicit = s.cfg.Network == Captured
+	return s.try(ctx, s.startFallback)
+}
+
+// try runs one way to the launcher, and clears away what it left if it fails.
+func (s *Session) try(ctx context.Context, way func(context.Context) error) error {
+	s.chain = chain{said: &tail{}}
+	s.doors = doorSet{captured: newFanIn()}
+	err := way(ctx)
+	if err == nil {
+		err = s.hearLauncher(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	if s.chain.child != nil {
+		s.chain.child.kill()
+	}
+	if s.chain.launcher != nil {
+		_ = s.chain.launcher.close()
+	}
+	_ = s.doors.close()
+	return err
+}
+
+// ready hands the program and its streams to the launcher and opens what is
+// opened from outside.
+func (s *Session) ready(ctx context.Context) error {
+	s.launcher = newRemote(s.chain.launcher, s.fromLauncher)
+	env := append(s.cfg.Env[:len(s.cfg.Env):len(s.cfg.Env)], "HOME="+s.plan.Home, "TMPDIR="+s.plan.Temp)
+	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: env, Cwd: s.cfg.Cwd, Limits: s.cfg.Limits})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = spec.Close() }()
+	files := []*os.File{spec}
+	if !s.cfg.Streams.Pty {
+		files = append(files, s.cfg.Streams.Stdin, s.cfg.Streams.Stdout, s.cfg.Streams.Stderr)
+	}
+	_, got, err := s.launcher.ask(ctx, startTime, message{Kind: kindPrepare, Pty: s.cfg.Streams.Pty}, files...)
+	if err != nil {
+		return err
+	}
+	if s.cfg.Streams.Pty {
+		if s.terminal, err = oneFile(got); err != nil {
+			return err
+		}
+		if err := checkMaster(s.terminal); err != nil {
+			return err
+		}
+	} else {
+		closeFiles(got)
+	}
+	if s.explicit {
+		if s.doors.explicit, err = s.listen(ctx, explicitAddr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkMaster makes sure that a terminal's master is one: device 5:2.
+func checkMaster(f *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return fmt.Errorf("checking the terminal: %w", err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) != 5 || unix.Minor(st.Rdev) != 2 {
+		return errors.New("checking the terminal: what came from inside is none")
+	}
+	return nil
+}
+
+func (s *Session) fromLauncher(m message) {
+	if s.cfg.Event == nil {
+		return
+	}
+	switch m.Kind {
+	case kindStopped:
+		s.cfg.Event(Event{Kind: Stopped, Signal: m.Signal})
+	case kindContinued:
+		s.cfg.Event(Event{Kind: Continued})
+	}
+}
+
+// Explicit is the listener of the explicit proxy, 127.0.0.1:3128 inside; nil
+// without a captured network.
+func (s *Session) Explicit() net.Listener { return s.doors.explicit }
+
+// Captured gives what was dialled past the proxy: to 80, to 443 and to ports
+// that rules name. A connection's LocalAddr is the address dialled. In the
+// explicit-only fallback nothing ever comes.
+func (s *Session) Captured() net.Listener { return s.doors.captured }
+
+// Transparent reports whether capture is: false in the fallback and without a
+// captured network.
+func (s *Session) Transparent() bool { return s.cfg.Network == Captured && !s.explicit }
+
+// IPv6 reports whether the namespace has IPv6.
+func (s *Session) IPv6() bool { return s.ipv6 }
+
+// Terminal is the master of the terminal that was made inside, or nil. The
+// caller closes it.
+func (s *Session) Terminal() *os.File { return s.terminal }
+
+// Notes are lines for the operator: what could not be shown, and what is less
+// than it should be.
+func (s *Session) Notes() []string {
+	if s.id.note != "" {
+		return append([]string{s.id.note}, s.notes...)
+	}
+	return s.notes
+}
+
+// Plan is what the sandbox sees.
+func (s *Session) Plan() mount.Plan { return s.plan }
+
+// HostUID and HostGID are whose the sandboxed processes are on the host.
+func (s *Session) HostUID() int { return s.id.uid }
+
+// HostGID is the group of HostUID.
+func (s *Session) HostGID() int { return s.id.gid }
+
+// Check looks from inside, before Go, and returns what does not hold.
+func (s *Session) Check(ctx context.Context, checks ...Check) ([]string, error) {
+	m, files, err := s.launcher.ask(ctx, startTime, message{Kind: kindCheck, Checks: checks})
+	closeFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	return m.Failures, nil
+}
+
+// Go starts the program. A program that is not there or cannot be executed is
+// a *NotStarted.
+func (s *Session) Go(ctx context.Context) error {
+	s.mu.Lock()
+	s.running = true
+	s.mu.Unlock()
+	_, files, err := s.launcher.ask(ctx, startTime, message{Kind: kindGo})
+	closeFiles(files)
+	var no *remoteError
+	if errors.As(err, &no) && no.code != 0 {
+		return &NotStarted{Problem: no.text, Code: no.code}
+	}
+	return err
+}
+
+// NotStarted is a program that is not there or cannot be executed.
+type NotStarted struct {
+	Problem string
+	Code    int // exit status that says so: 127 not there, 126 not executable
+}
+
+func (e *NotStarted) Error() string { return "starting the program: " + e.Problem }
+
+// Signal passes a signal to the program, or to its whole process group.
+func (s *Session) Signal(sig unix.Signal, group bool) error {
+	return s.launcher.tell(message{Kind: kindSignal, Signal: int(sig), Group: group})
+}
+
+// endTime is how long the sandbox has to fall down after its program.
+const endTime = 2 * time.Second
+
+// Wait waits for the program's end and then for that of everything inside. The
+// code is the program's status, 128+n if signal n ended it. A sandbox that
+// ends without one, as by Close, is 137.
+func (s *Session) Wait() (code int, err error) {
+	<-s.launcher.ended
+	select {
+	case <-s.chain.child.ended:
+	case <-time.After(endTime):
+		s.chain.child.kill()
+	}
+	status := s.launcher.status
+	switch {
+	case status == nil:
+		return 128 + int(unix.SIGKILL), nil
+	case status.Signaled():
+		return 128 + int(status.Signal()), nil
+	default:
+		return status.ExitStatus(), nil
+	}
+}
+
+// Close ends everything inside at once and waits for it. It is safe to call
+// more than once, and at any time.
+func (s *Session) Close() error {
+	s.close.Do(func() {
+		s.chain.child.kill()
+		s.closeErr = errors.Join(s.chain.launcher.close(), s.doors.close())
+		if s.launcher != nil {
+			<-s.launcher.ended
+		}
+	})
+	return s.closeErr
+}
