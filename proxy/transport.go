@@ -1,0 +1,232 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+)
+
+// poolPerHost is how many idle HTTP/1 connections to one origin are kept: the
+// default of two would cost nearly each request a handshake at 16 clients.
+const poolPerHost = 1024
+
+// upstream is how one policy reaches origins. HTTP/1.1 has the deep pool and
+// carries upgrades; HTTP/2 is for what needs it.
+type upstream struct {
+	policy  *Policy
+	times   Timeouts
+	h1      *http.Transport
+	h2      *http.Transport
+	absolut *http.Transport // plain http through an HTTP proxy; nil without one
+
+	tls1, tls2 *tls.Config
+	// speaks remembers origins that lack one of the two protocols:
+	// "host:port" → "h1" or "h2".
+	speaks sync.Map
+}
+
+func newUpstream(p *Policy) *upstream {
+	u := &upstream{policy: p, times: p.Timeouts.withDefaults()}
+	config := &tls.Config{RootCAs: p.Roots, MinVersion: max(p.MinUpstreamTLS, tls.VersionTLS12)}
+	// The caches are apart: a session is resumed with the protocol it had.
+	u.tls1, u.tls2 = config, config.Clone()
+	u.tls1.NextProtos, u.tls2.NextProtos = []string{"http/1.1"}, []string{"h2"}
+	u.tls1.ClientSessionCache = tls.NewLRUClientSessionCache(1024)
+	u.tls2.ClientSessionCache = tls.NewLRUClientSessionCache(256)
+
+	u.h1 = u.transport(u.dialPlain, u.dialTLS1)
+	u.h2 = u.transport(u.dialPlain, u.dialTLS2)
+	u.h2.Protocols = new(http.Protocols)
+	u.h2.Protocols.SetHTTP2(true)
+	if up := p.UpstreamProxy; up != nil && up.absolute() {
+		u.absolut = u.transport(u.dialAbsolute, nil)
+		u.absolut.Proxy = http.ProxyURL(up.plainURL())
+	}
+	return u
+}
+
+type dialContext = func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// transport has every wait bounded but that for a body, adds no field, unpacks
+// nothing, and reads no proxy variables.
+func (u *upstream) transport(plain, secure dialContext) *http.Transport {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return &http.Transport{
+		DialContext: plain, DialTLSContext: secure, Protocols: p,
+		DisableCompression: true, MaxIdleConnsPerHost: poolPerHost,
+		IdleConnTimeout: u.times.Idle, ResponseHeaderTimeout: u.times.ResponseHeader,
+		ExpectContinueTimeout: expectContinue, MaxResponseHeaderBytes: maxAnswerHead,
+	}
+}
+
+// close ends the idle connections, and those in use when they become idle.
+func (u *upstream) close() {
+	u.h1.CloseIdleConnections()
+	u.h2.CloseIdleConnections()
+	if u.absolut != nil {
+		u.absolut.CloseIdleConnections()
+	}
+}
+
+// roundTripper sends a request by the policy it was judged by. It is the place
+// where secrets will be attached: after hop-by-hop stripping, where no field of
+// the client can take them off again.
+type roundTripper struct{}
+
+func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	u := x.force.up
+	// ReverseProxy made this trace for this request alone.
+	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
+		method, upgrade := r.Method, x.forward.upgradeKey != ""
+		trace.GotConn = func(info httptrace.GotConnInfo) { x.gotConn(info.Conn, method, upgrade) }
+	}
+	res, err := u.roundTrip(x, r)
+	if err != nil {
+		return nil, err
+	}
+	res.Request = r
+	return res, nil
+}
+
+// gotConn notes which connection carries the request, and tells the checker of
+// its answer what was asked (a HEAD has no body, a 101 is only for an upgrade).
+func (x *exchange) gotConn(c net.Conn, method string, upgrade bool) {
+	x.forward.proto = "h2"
+	if o, ok := c.(*originConn); ok {
+		o.expect(method, upgrade)
+		x.forward.proto = "http/1.1"
+	}
+	if a := c.RemoteAddr(); a != nil {
+		x.forward.upstream = a.String()
+	}
+}
+
+func (u *upstream) roundTrip(x *exchange, r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "http" {
+		if up := u.policy.UpstreamProxy; u.absolut != nil && !up.bypasses(x.forward.host.host) {
+			if r.URL.Opaque != "" { // net/http adds the scheme
+				r.URL.Opaque = "//" + r.URL.Host + r.URL.Opaque
+			}
+			return u.absolut.RoundTrip(r)
+		}
+		return u.h1.RoundTrip(r)
+	}
+	if !u.wantsH2(r, x.forward.upgradeKey != "") {
+		res, err := u.h1.RoundTrip(r)
+		if errors.Is(err, errNoHTTP1) && u.policy.UpstreamHTTP2 != "never" && x.forward.upgradeKey == "" && !x.body.started.Load() {
+			u.speaks.Store(r.URL.Host, "h2")
+			return u.h2.RoundTrip(r)
+		}
+		return res, err
+	}
+	res, err := u.h2.RoundTrip(r)
+	if errors.Is(err, errNoHTTP2) && !x.body.started.Load() {
+		u.speaks.Store(r.URL.Host, "h1")
+		return u.h1.RoundTrip(r)
+	}
+	return res, err
+}
+
+// wantsH2 says which protocol a request takes first. An upgrade is never made
+// over HTTP/2.
+func (u *upstream) wantsH2(r *http.Request, upgrade bool) bool {
+	if upgrade || u.policy.UpstreamHTTP2 == "never" {
+		return false
+	}
+	wants := u.policy.UpstreamHTTP2 == "always" || isGRPC(r.Header)
+	if known, ok := u.speaks.Load(r.URL.Host); ok {
+		return known == "h2"
+	}
+	return wants
+}
+
+// isGRPC knows application/grpc and its kinds, but not gRPC-Web, which is made
+// for HTTP/1.1.
+func isGRPC(h http.Header) bool {
+	v := h["Content-Type"]
+	if len(v) != 1 {
+		return false
+	}
+	rest, ok := strings.CutPrefix(strings.ToLower(v[0]), "application/grpc")
+	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';' || rest[0] == ' ')
+}
+
+// dial opens a connection to an origin, by way of the upstream proxy where
+// there is one.
+func (u *upstream) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if up := u.policy.UpstreamProxy; up != nil && !up.bypassesAddr(addr) {
+		return up.tunnel(ctx, network, addr)
+	}
+	if u.policy.Dial == nil {
+		return nil, &denial{reason: "connect"}
+	}
+	return u.policy.Dial(ctx, network, addr)
+}
+
+func (u *upstream) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := u.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return checkOrigin(c, originWireConfig{maxHeader: maxAnswerHead}), nil
+}
+
+func (u *upstream) dialTLS1(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := u.handshake(ctx, network, addr, u.tls1)
+	if err != nil {
+		return nil, err
+	}
+	return checkOrigin(c, originWireConfig{maxHeader: maxAnswerHead}), nil
+}
+
+func (u *upstream) dialTLS2(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := u.handshake(ctx, network, addr, u.tls2)
+	if err != nil {
+		return nil, err
+	}
+	if c.ConnectionState().NegotiatedProtocol != "h2" {
+		c.Close()
+		return nil, errNoHTTP2
+	}
+	return c, nil
+}
+
+// handshake dials and speaks TLS with the origin, which is verified by the name
+// that was judged.
+func (u *upstream) handshake(ctx context.Context, network, addr string, base *tls.Config) (*tls.Conn, error) {
+	raw, err := u.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		raw.Close()
+		return nil, err
+	}
+	config := base.Clone()
+	config.ServerName = host
+	if cert, ok := u.policy.ClientCertificates[host]; ok {
+		config.Certificates = []tls.Certificate{cert}
+	}
+	c := tls.Client(raw, config)
+	limited, cancel := context.WithTimeout(ctx, u.times.TLS)
+	defer cancel()
+	if err := c.HandshakeContext(limited); err != nil {
+		raw.Close()
+		if ctx.Err() == nil && errors.Is(limited.Err(), context.DeadlineExceeded) {
+			return nil, &denial{reason: "timeout", detail: "The TLS handshake with the origin did not end in time."}
+		}
+		return nil, handshakeError(err, base == u.tls1)
+	}
+	return c, nil
+}
+
+var _ io.Closer = (*originConn)(nil)
