@@ -115,8 +115,10 @@ func (c *client) ended() string {
 		return "client_gone"
 	case c.sawLate.Load():
 		return "timeout"
+	case c.server.isClosing():
+		return "" // nobody's fault
 	}
-	return ""
+	return "client_gone" // by the end of its TLS
 }
 
 // peek reads until at least n bytes are there, and leaves them to be read.

@@ -36,6 +36,7 @@ type live struct {
 // add enters x. It is false where the policy changed since x was judged and the
 // new one forbids it: a swap asks only those that it finds here.
 func (l *live) add(x *exchange) bool {
+	x.client.recorded.Store(true) // by what ends x, even where the connection ends first
 	l.mu.Lock()
 	x.live = true
 	x.prev = l.tail

@@ -19,7 +19,6 @@ func (x *exchange) tunnel(w http.ResponseWriter, r *http.Request, rule string) {
 		return
 	}
 	x.answer.status, x.answer.wrote = http.StatusOK, true
-	x.client.recorded.Store(true) // before the end closes it
 	x.takeOver(w, r, func(c *client) {
 		defer c.Close()
 		defer up.Close()
@@ -202,7 +201,6 @@ func (s *Server) learnTunnel(c *client) {
 // or learned: there is no CONNECT that could be answered, so what is refused is
 // closed.
 func (s *Server) captureTunnel(c *client, rule string, learned bool) {
-	c.recorded.Store(true) // before the end closes it
 	x := s.beginTunnel(c)
 	x.learned = learned
 	defer x.end()
