@@ -129,7 +129,9 @@ func (d *doc) crossFile(p *Policy) {
 			d.crossRecord(record, e)
 		}
 	}
-	d.lint(envs)
+	if len(d.problems.Errors()) == 0 {
+		d.lint(envs)
+	}
 }
 
 // environments are the file's own: the top's, and those of terminals that have
@@ -157,27 +159,16 @@ func (d *doc) crossRecord(record grant, e *Environment) {
 // crossTunnels refuses a tunnel to a host and port that another rule or a
 // credential names: what goes through it is not looked into.
 func (d *doc) crossTunnels(e *Environment) {
-	for _, c := range conflictsOf(e.Rules) {
+	for _, c := range rules.Conflicts(e.Rules) {
 		pos := e.RulePos[c.Index]
 		d.problems = append(d.problems, Problem{File: pos.File, Line: pos.Line, Col: pos.Col, Kind: KindConflict, Text: c.Text})
 	}
 	for i, entry := range e.Credentials {
 		for _, t := range entry.Targets {
-			if c, ok := tunnelTo(e.Rules, t); ok {
-				d.fail(e.pos.entries[i].at, KindConflict, "%s is a tunnel by %q, in which nothing can be attached", hostAndPort(t), c.String())
+			if j, hides := rules.TunnelConflict(e.Rules, t.Host, t.Port); j >= 0 && !hides {
+				d.fail(e.pos.entries[i].at, KindConflict, "%s is a tunnel by %q, in which nothing can be attached", hostAndPort(t), e.Rules[j].String())
 				break
 			}
 		}
 	}
-}
-
-// tunnelTo finds the CONNECT rule that allows a tunnel to the very host and
-// port of a target.
-func tunnelTo(list []rules.Rule, t credbroker.Target) (rules.Rule, bool) {
-	for _, r := range list {
-		if r.Tunnel && !r.Deny && r.Host == t.Host && r.Port == t.Port {
-			return r, true
-		}
-	}
-	return rules.Rule{}, false
 }

@@ -90,7 +90,7 @@ func (d *doc) includeFile(v value, file string, p *Policy) (list []rules.Rule, a
 	}
 	data, err := d.read(file)
 	if err != nil {
-		d.missing = append(d.missing, Problem{File: d.file, Line: v.line, Col: v.col, Kind: "missing_file", Text: "reading an included file: " + err.Error()})
+		d.missing = append(d.missing, Problem{File: d.file, Line: v.line, Col: v.col, Kind: NoteMissing, Text: "reading an included file: " + err.Error()})
 		return nil, nil
 	}
 	d.enterFile(file, "include", data)
@@ -174,7 +174,7 @@ func (l *loader) read(file string) ([]byte, error) {
 // names them.
 func (d *doc) agents(p *Policy) {
 	for i, name := range p.Tools.Agents {
-		file := path.Join(path.Dir(d.file), "agents", name, "config.yaml")
+		file := agentFile(d.file, name)
 		at := p.agentSpots[i]
 		if len(d.chain) >= maxChain {
 			d.fail(at, KindValue, "agents name one another more than %d deep", maxChain)
@@ -182,7 +182,7 @@ func (d *doc) agents(p *Policy) {
 		}
 		data, err := d.read(file)
 		if err != nil {
-			d.notes = append(d.notes, Problem{File: d.file, Line: at.line, Col: at.col, Kind: "missing_file", Text: "reading an agent's file: " + err.Error(), Warning: true})
+			d.notes = append(d.notes, Problem{File: d.file, Line: at.line, Col: at.col, Kind: NoteMissing, Text: "reading an agent's file: " + err.Error(), Warning: true})
 			continue
 		}
 		agent := d.loader.policy(file, data, p)
@@ -194,4 +194,9 @@ func (d *doc) agents(p *Policy) {
 		}
 		p.Agents[name] = agent
 	}
+}
+
+// agentFile is where the file of an agent lies that a policy names.
+func agentFile(policy, name string) string {
+	return path.Join(path.Dir(policy), "agents", name, "config.yaml")
 }

@@ -21,6 +21,9 @@ func (d *doc) lint(envs []*Environment) {
 		if e.HasSandbox && e.Unfiltered() && e.Sandbox.Type != "" {
 			d.warn(d.pos(e.pos.sandbox), WarnUnfiltered, "no egress_rules: the program has the host's network, unfiltered")
 		}
+		for _, w := range rules.Lint(e.Rules) {
+			d.warn(e.RulePos[w.Index], w.Kind, "%s", w.Text)
+		}
 		d.lintIssuing(e)
 		d.lintGrants(e)
 		d.lintCredentials(e)
@@ -57,8 +60,8 @@ func (d *doc) lintCredentials(e *Environment) {
 			if !ok && len(place.targets) > 0 {
 				d.warn(d.pos(at), WarnUnreached, "no rule reaches %s, so %s is never attached", hostAndPort(t), entry.ID)
 			}
-			if r, ok := tunnelOver(e.Rules, t); ok {
-				d.warn(d.pos(at), WarnTunnel, "%q makes a tunnel of %s, in which nothing is attached", r.String(), hostAndPort(t))
+			if j, hides := rules.TunnelConflict(e.Rules, t.Host, t.Port); hides {
+				d.warn(d.pos(at), WarnTunnel, "%q makes a tunnel of %s, in which nothing is attached", e.Rules[j].String(), hostAndPort(t))
 			}
 		}
 		if len(entry.Targets) > 0 && len(place.targets) == 0 && !reached {
@@ -77,17 +80,6 @@ func reaches(list []rules.Rule, t credbroker.Target) bool {
 		}
 	}
 	return false
-}
-
-// tunnelOver finds a CONNECT rule that allows tunnels to some of a target, but
-// not to it as it is written (that is a conflict).
-func tunnelOver(list []rules.Rule, t credbroker.Target) (rules.Rule, bool) {
-	for _, r := range list {
-		if r.Tunnel && !r.Deny && r.Port == t.Port && r.Host != t.Host && (covers(r.Host, t.Host) || covers(t.Host, r.Host)) {
-			return r, true
-		}
-	}
-	return rules.Rule{}, false
 }
 
 // issuing is a call whose answer is a secret: what comes back from it is not

@@ -20,7 +20,7 @@ type Options struct {
 	// Home is what a leading ~ stands for; "" leaves it as written.
 	Home string
 	// ReadFile reads the files that the policy includes or names as agents;
-	// os.ReadFile, or (*Store).Reader. nil reads none: all are missing.
+	// such as ReadFile. nil reads none: all are missing.
 	ReadFile func(path string) ([]byte, error)
 }
 
@@ -148,7 +148,7 @@ func (d *doc) unknownSections(top *mapping) {
 	}
 	for _, e := range top.entries {
 		if !slices.Contains(top.asked, e.name) {
-			d.notes = append(d.notes, Problem{File: d.file, Line: e.key.line, Col: e.key.col, Kind: "ignored_key",
+			d.notes = append(d.notes, Problem{File: d.file, Line: e.key.line, Col: e.key.col, Kind: NoteIgnored,
 				Text: quoted(e.name) + " is none of egressd's sections", Warning: true})
 		}
 	}

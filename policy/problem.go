@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // Kinds of errors. A warning's kind is one of the Warn constants.
@@ -30,6 +32,13 @@ const (
 	WarnIssuing    = "issuing_endpoint"
 	WarnMasked     = "masked_grant"
 	WarnUnreached  = "credential_unreached"
+)
+
+// Kinds of notes: keys of an agent's file that are not egressd's, and files that
+// could not be read.
+const (
+	NoteIgnored = "ignored_key"
+	NoteMissing = "missing_file"
 )
 
 // Position is a place in a file. Line and Col count from 1, Col in characters.
@@ -61,14 +70,34 @@ type Problem struct {
 // FILE:LINE:COL: error bad_rule: PROBLEM: TEXT.
 func (p Problem) String() string {
 	level := "error"
-	if p.Warning {
+	switch {
+	case p.Warning && (p.Kind == NoteIgnored || p.Kind == NoteMissing):
+		level = "note"
+	case p.Warning:
 		level = "warning"
 	}
 	kind := p.Kind
 	if p.Kind == KindRule {
 		kind += ": " + p.Problem
 	}
-	return fmt.Sprintf("%s:%d:%d: %s %s: %s", p.File, p.Line, p.Col, level, kind, p.Text)
+	return printable(fmt.Sprintf("%s:%d:%d: %s %s: %s", p.File, p.Line, p.Col, level, kind, p.Text))
+}
+
+// printable escapes what would not stay on its line or would turn it around:
+// the text of a file that nobody trusts yet is shown on a terminal.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "\\u%04x", r)
+		}
+	}
+	return b.String()
 }
 
 // Problems is everything that loading found, sorted by place: the policy's own

@@ -141,13 +141,13 @@ func (a *adding) flags(name string, texts []string, deny bool) {
 
 // conflicts tells of tunnels that the added rules bring beside others.
 func (a *adding) conflicts(p *Policy) {
-	for _, c := range conflictsOf(p.Rules) {
+	for _, c := range rules.Conflicts(p.Rules) {
 		a.fail(p.RulePos[c.Index], KindConflict, c.Text)
 	}
 	for i := range a.rules {
 		for _, entry := range p.Credentials {
 			for _, t := range entry.Targets {
-				if _, ok := tunnelTo(a.rules[i:i+1], t); ok {
+				if j, hides := rules.TunnelConflict(a.rules[i:i+1], t.Host, t.Port); j >= 0 && !hides {
 					a.fail(a.places[i], KindConflict, hostAndPort(t)+" is where "+entry.ID+" is attached, which a tunnel prevents")
 				}
 			}
