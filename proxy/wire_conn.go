@@ -224,7 +224,12 @@ func (w *wireConn) released(p []byte) (ok bool, err error) {
 		}
 		w.mu.Unlock()
 		w.await(w.idleLimit())
-		if err := w.flow.fill(p); err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || w.late()) {
+		err := w.flow.fill(p)
+		switch {
+		case err == nil, errors.Is(err, os.ErrDeadlineExceeded) && !w.late():
+		case w.flow.in != nil && w.holdUntil != never:
+			return false, err // what came before it may be a request yet
+		default:
 			return false, w.ending(err)
 		}
 	}
