@@ -11,7 +11,7 @@ import (
 // without links.
 type Config struct {
 	Argv []string // the program and its arguments
-	Env  []string // its whole environment, but for HOME and TMPDIR, which Start adds
+	Env  []string // its whole environment, but for HOME, TMPDIR, USER and LOGNAME, which Start sets
 	Cwd  string   // where it starts; shown read-only unless a grant opens it
 
 	Grants      []mount.Grant
@@ -71,12 +71,16 @@ type Streams struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
-// Event is something that happened inside and is not the end.
+// Event is something that happened inside and is not the end. Events come
+// from several goroutines at a time; whoever gets one must not wait.
 type Event struct {
-	Kind   EventKind
-	Name   string         // of PortTaken
-	At     netip.AddrPort // of PortTaken
-	Signal int            // of Stopped
+	Kind    EventKind
+	Signal  int            // of Stopped
+	Name    string         // of PortTaken and Asked
+	At      netip.AddrPort // of PortTaken
+	Type    string         // of Asked: A, AAAA, TXT
+	Verdict string         // of Asked: a verdict of netns/stub
+	Err     error          // of Asked: what failed
 }
 
 // EventKind names an event.
@@ -86,4 +90,5 @@ const (
 	Stopped   EventKind = "stopped"    // the program stopped, as on Ctrl-Z
 	Continued EventKind = "continued"  // and went on
 	PortTaken EventKind = "port_taken" // a port that a rule names is held by the sandbox itself: the name is not answered
+	Asked     EventKind = "asked"      // a name was looked up, for the first time
 )

@@ -103,10 +103,12 @@ func serveNetwork(c *control) error {
 // becomeBwrap replaces the helper. Nothing but the launcher's control and
 // bwrap's own files stays open.
 func becomeBwrap(task *helperTask) error {
-	argv, files, err := bwrapCommand(task.BwrapArgv0, task.Plan.Arguments(), helperLauncher)
+	arguments, err := memoryFile("arguments", mount.Join(task.Plan.Arguments()))
 	if err != nil {
 		return err
 	}
+	files := []*os.File{arguments}
+	argv := bwrapCommand(task.BwrapArgv0, helperLauncher, int(arguments.Fd()))
 	if err := os.Chdir("/"); err != nil {
 		return fmt.Errorf("leaving the working folder: %w", err)
 	}
@@ -127,16 +129,10 @@ func becomeBwrap(task *helperTask) error {
 	return fmt.Errorf("executing bwrap: %w", err)
 }
 
-// bwrapCommand is bwrap's argument list, which names nothing of the plan: the
+// bwrapCommand is bwrap's argument list, which names nothing of the plan: its
 // arguments are in a file in memory.
-func bwrapCommand(bwrap string, args []string, launcher int) ([]string, []*os.File, error) {
-	arguments, err := memoryFile("arguments", mount.Join(args))
-	if err != nil {
-		return nil, nil, err
-	}
-	files := []*os.File{arguments}
-	argv := []string{bwrap, "--args", strconv.Itoa(int(arguments.Fd()))}
-	return append(argv, "--", launcherPath, launcherWord, strconv.Itoa(launcher)), files, nil
+func bwrapCommand(bwrap string, launcher, arguments int) []string {
+	return []string{bwrap, "--args", strconv.Itoa(arguments), "--", launcherPath, launcherWord, strconv.Itoa(launcher)}
 }
 
 // entryBlobs are the texts of a plan's entries, which travel behind it.

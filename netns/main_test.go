@@ -219,12 +219,17 @@ func beEgressd(spec string) int {
 	if path == "" {
 		path = "/usr/bin:/bin"
 	}
-	cfg := Config{Argv: r.Argv, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HTTP_PROXY=http://127.0.0.1:3128",
-		"http_proxy=http://127.0.0.1:3128", "PLAIN=1"},
+	cfg := Config{Argv: r.Argv, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "USER=other"},
 		Cwd: r.Cwd, Home: r.Home, Grants: r.Grants, Network: r.Network, Capture: r.Capture, Hidden: r.Hidden, ReadOnly: r.Keep,
 		Limits: r.Limits, Files: r.Files, Invoker: r.Invoker, Path: path,
 		Streams: Streams{Pty: r.Pty, Stdin: null, Stdout: os.Stdout, Stderr: dup(os.Stderr)},
 		Event:   func(e Event) { fmt.Fprintln(os.Stderr, "event:", e.Kind, e.Signal, e.Name, e.At) }}
+	if r.Network == Captured {
+		for _, v := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+			cfg.Env = append(cfg.Env, v+"=http://127.0.0.1:3128")
+		}
+		cfg.Env = append(cfg.Env, "NO_PROXY=localhost,127.0.0.1", "no_proxy=localhost,127.0.0.1")
+	}
 	return serveRun(cfg, r)
 }
 

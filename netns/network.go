@@ -9,6 +9,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/netns/stub"
 )
 
 // Addresses of the namespace's loopback device beside 127.0.0.1 and ::1. They
@@ -16,8 +18,8 @@ import (
 // AI_ADDRCONFIG does not count loopback addresses: without these,
 // getaddrinfo for one family alone would find nothing.
 var (
-	ownV4 = netip.MustParsePrefix("198.18.0.2/32")
-	ownV6 = netip.MustParsePrefix("fd65:6772:6573:7364::2/128")
+	ownV4 = netip.PrefixFrom(stub.OwnAddr4(), 32)
+	ownV6 = netip.PrefixFrom(stub.OwnAddr6(poolV6), 128)
 )
 
 // loopbackUp brings lo up, with the addresses that the kernel gives it.

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,12 +30,11 @@ type Session struct {
 	explicit bool // the fallback: no capture
 	ipv6     bool
 	terminal *os.File
+	server   *nameServer
 
 	mu      sync.Mutex
 	cookie  uint64 // of the network namespace
 	running bool   // the program has been started
-	names   Namer
-	opened  map[netip.AddrPort]bool // ports that rules name
 
 	close    sync.Once
 	closeErr error
@@ -61,7 +61,7 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 	if err := conceal(); err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, names: cfg.Names, opened: map[netip.AddrPort]bool{}}
+	s := &Session{cfg: cfg}
 	var err error
 	if s.id, err = whoRuns(cfg.Cwd, cfg.Invoker); err != nil {
 		return nil, err
@@ -162,8 +162,7 @@ func (s *Session) try(ctx context.Context, way func(context.Context) error) erro
 // opened from outside.
 func (s *Session) ready(ctx context.Context) error {
 	s.launcher = newRemote(s.chain.launcher, s.fromLauncher)
-	env := append(s.cfg.Env[:len(s.cfg.Env):len(s.cfg.Env)], "HOME="+s.plan.Home, "TMPDIR="+s.plan.Temp)
-	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: env, Cwd: s.cfg.Cwd, Limits: s.cfg.Limits})
+	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: s.environment(), Cwd: s.cfg.Cwd, Limits: s.cfg.Limits})
 	if err != nil {
 		return err
 	}
@@ -186,12 +185,34 @@ func (s *Session) ready(ctx context.Context) error {
 	} else {
 		closeFiles(got)
 	}
+	return s.openDoors(ctx)
+}
+
+// environment is the program's: what was given, and who and where it is
+// inside.
+func (s *Session) environment() []string {
+	own := []string{"HOME=" + s.plan.Home, "TMPDIR=" + s.plan.Temp, "USER=" + s.id.inside.Name, "LOGNAME=" + s.id.inside.Name}
+	given := slices.DeleteFunc(slices.Clone(s.cfg.Env), func(e string) bool {
+		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(e, o[:strings.IndexByte(o, '=')+1]) })
+	})
+	return append(given, own...)
+}
+
+// openDoors opens what is opened from outside: in the fallback the explicit
+// listener, else the addresses that rules name; and has questions answered.
+func (s *Session) openDoors(ctx context.Context) error {
+	var err error
 	if s.explicit {
-		if s.doors.explicit, err = s.listen(ctx, explicitAddr); err != nil {
-			return err
-		}
+		s.doors.explicit, err = s.listen(ctx, explicitAddr)
 	}
-	return nil
+	if err != nil || !s.Transparent() {
+		return err
+	}
+	if s.server, err = newNameServer(s); err != nil {
+		return err
+	}
+	s.server.serve(&s.doors)
+	return s.server.setNames(s.cfg.Names)
 }
 
 // checkMaster makes sure that a terminal's master is one: device 5:2.
@@ -326,6 +347,9 @@ func (s *Session) Close() error {
 		s.closeErr = errors.Join(s.chain.launcher.close(), s.doors.close())
 		if s.launcher != nil {
 			<-s.launcher.ended
+		}
+		if s.server != nil {
+			s.server.close()
 		}
 	})
 	return s.closeErr

@@ -56,7 +56,7 @@ func Apply(p *Plan, m Mounts) error {
 	if err != nil {
 		return err
 	}
-	if err := layWork(len(p.Roots) > 0); err != nil {
+	if err := layWork(); err != nil {
 		return err
 	}
 	if err := placeLauncher(launcher); err != nil {
@@ -79,7 +79,7 @@ func Apply(p *Plan, m Mounts) error {
 }
 
 // layWork makes the work folder.
-func layWork(roots bool) error {
+func layWork() error {
 	if err := unix.Mount("tmpfs", work, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
 		return fmt.Errorf("mounting the work folder: %w", err)
 	}

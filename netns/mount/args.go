@@ -20,11 +20,12 @@ const (
 	rankOwn
 )
 
-// sources says where bwrap finds what it binds.
+// sources says where bwrap finds what it binds, and how.
 type sources struct {
-	root     func(i int) string
-	file     func(i int) string
-	etc      []string // the arguments that make /etc
+	root     func(i int) string   // where a root is bound from
+	spots    func(i int) []string // what is put on it
+	file     func(i int) []string // the arguments that place a file
+	etc      []string             // the arguments that make /etc
 	launcher string
 }
 
@@ -56,15 +57,15 @@ func (p *Plan) view(src sources) []string {
 		if r.Write {
 			bind = "--bind"
 		}
-		places = append(places, place{r.Path, rankRoot, []string{bind, src.root(i), r.Path}})
+		places = append(places, place{r.Path, rankRoot, append([]string{bind, src.root(i), r.Path}, src.spots(i)...)})
 	}
 	places = p.settle(places)
 	var out []string
 	for _, pl := range places {
 		out = append(out, pl.args...)
 	}
-	for i, f := range p.Files {
-		out = append(out, "--ro-bind", src.file(i), f.Path)
+	for i := range p.Files {
+		out = append(out, src.file(i)...)
 	}
 	out = append(out, "--ro-bind", src.launcher, LauncherPath, "--remount-ro", "/run")
 	if !slices.ContainsFunc(p.Roots, func(r Root) bool { return r.Path == "/" && r.Write }) {
@@ -74,8 +75,7 @@ func (p *Plan) view(src sources) []string {
 }
 
 // settle sorts the places and keeps one for each path. A link is not made
-// where a root above already shows the host's own, and nothing is put below
-// /run, /proc or /dev by a base or fresh place of the same name.
+// where a root above already shows the host's own.
 func (p *Plan) settle(places []place) []place {
 	slices.SortStableFunc(places, func(a, b place) int {
 		if c := byDepth(a.path, b.path); c != 0 {
@@ -105,8 +105,11 @@ func (p *Plan) isolation(network bool) []string {
 // those by its socket, where no command line shows them.
 func (p *Plan) Arguments() []string {
 	src := sources{
-		root:     func(i int) string { return workRoots + strconv.Itoa(i) },
-		file:     func(i int) string { return workFiles + strconv.Itoa(i) },
+		root:  func(i int) string { return workRoots + strconv.Itoa(i) },
+		spots: func(int) []string { return nil }, // they are on it already
+		file: func(i int) []string {
+			return []string{"--ro-bind", workFiles + strconv.Itoa(i), p.Files[i].Path}
+		},
 		etc:      []string{"--ro-bind", workEtc, "/etc"},
 		launcher: workLauncher,
 	}
