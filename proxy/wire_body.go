@@ -70,7 +70,7 @@ func (f *wireFlow) begin(length int64) {
 // goes into p, which is free to use: a connection that waits holds no buffer.
 func (f *wireFlow) fill(p []byte) error {
 	if f.in == nil {
-		n, err := f.source.Read(p)
+		n, err := f.source.Read(p[:min(len(p), wireBufferSize)])
 		if n > 0 {
 			appendTo(&f.in, p[:n])
 			return nil

@@ -11,11 +11,12 @@ import (
 const plainToken = "[!#$%&'*+.^_`|~0-9A-Za-z-]"
 
 var (
-	plainLine  = regexp.MustCompile("(?s-i)^(" + plainToken + `+) ([^\x00-\x20\x7f]+) HTTP/1\.([01])$`)
-	plainField = regexp.MustCompile("^(" + plainToken + `+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*$`)
-	plainChunk = regexp.MustCompile("^([0-9A-Fa-f]+)[ \t]*(?:;(?:" + plainToken + `|[=; \t]|"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[^\x00-\x08\x0a-\x1f\x7f])*")*)?$`)
-	plainClose = regexp.MustCompile("(?i)(?:^|[ ,\t])close(?:$|[ ,\t])") // what net/http takes for a close
-	plainForm  = regexp.MustCompile("^(/|[A-Za-z][A-Za-z0-9+.-]*://)")
+	plainLine   = regexp.MustCompile("(?s-i)^(" + plainToken + `+) ([^\x00-\x20\x7f]+) HTTP/1\.([01])$`)
+	plainField  = regexp.MustCompile("^(" + plainToken + `+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*$`)
+	plainChunk  = regexp.MustCompile("^([0-9A-Fa-f]+)[ \t]*(?:;(?:" + plainToken + `|[=; \t]|"(?:[^"\\\x00-\x08\x0a-\x1f\x7f]|\\[^\x00-\x08\x0a-\x1f\x7f])*")*)?$`)
+	plainClose  = regexp.MustCompile("(?i)(?:^|[ ,\t])close(?:$|[ ,\t])") // what net/http takes for a close
+	plainStatus = regexp.MustCompile("^HTTP/1\\.([01]) ([1-9][0-9][0-9])(?: [^\x00-\x08\x0a-\x1f\x7f]*)?$")
+	plainForm   = regexp.MustCompile("^(/|[A-Za-z][A-Za-z0-9+.-]*://)")
 )
 
 // latin makes every byte a letter of its own, so that the expressions above
