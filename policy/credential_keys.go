@@ -203,7 +203,7 @@ func (c *credential) source(name string) *credbroker.Source {
 	}
 	unknown := len(c.problems)
 	m.done(nil)
-	if first == "" && len(c.problems) == unknown {
+	if first == "" && len(c.problems) == unknown && !m.partial {
 		c.fail(m.first(), KindMissing, "a source needs one of env, file, command, keyring, vault")
 	}
 	return s

@@ -214,19 +214,14 @@ func (p *Policy) SecretFiles() []string {
 	return list
 }
 
-// Pins are the policy's own files and those of its agents, there or not: what
-// a sandbox must not be able to change, now or for the next run.
+// Pins are the policy's own files, those that it includes and those of its
+// agents, there or not: what a sandbox must not be able to change or make.
 func (p *Policy) Pins() []string {
 	var list []string
 	for _, f := range p.Files {
 		list = append(list, f.Path)
 	}
-	for _, name := range p.Tools.Agents {
-		if file := agentFile(p.Path, name); !slices.Contains(list, file) {
-			list = append(list, file)
-		}
-	}
-	return list
+	return append(list, p.absent...)
 }
 
 // quoteWords shows an argv so that its words can be told apart.

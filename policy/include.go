@@ -165,9 +165,14 @@ func (l *loader) read(file string) ([]byte, error) {
 		return nil, errTooMany
 	}
 	if l.opts.ReadFile == nil {
+		l.absent = append(l.absent, file)
 		return nil, errNoReader
 	}
-	return l.opts.ReadFile(file)
+	data, err := l.opts.ReadFile(file)
+	if err != nil {
+		l.absent = append(l.absent, file)
+	}
+	return data, err
 }
 
 // agents reads agents/NAME/config.yaml of each agent beside the file that

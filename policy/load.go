@@ -38,7 +38,7 @@ func Load(path string, data []byte, o Options) (*Policy, Problems) {
 	if p == nil || len(problems.Errors()) > 0 {
 		return nil, problems.Errors()
 	}
-	p.Files, p.Missing, p.Notes = l.files, l.missing, l.notes
+	p.Files, p.Missing, p.Notes, p.absent = l.files, l.missing, l.notes, l.absent
 	p.Hash = p.hash()
 	return p, problems
 }
@@ -48,6 +48,7 @@ type loader struct {
 	opts     Options
 	problems Problems
 	missing  Problems
+	absent   []string
 	notes    Problems
 	files    []File
 	// rank is the order in which files were read.

@@ -171,6 +171,9 @@ type mapping struct {
 	what    string
 	entries []entry
 	asked   []string
+	// partial says that a key or a merge was refused, so that nothing is said
+	// of what is missing.
+	partial bool
 }
 
 // entry is a key and its value, in the order of the file, merged ones behind.
@@ -180,8 +183,6 @@ type entry struct {
 	value value
 	// ok is false where the value was refused.
 	ok bool
-	// merged says that the entry came by <<.
-	merged bool
 }
 
 // first is where a missing key is told: the first key of a block, the brace
@@ -195,7 +196,7 @@ func (d *doc) mapping(v value, what string) *mapping {
 		return nil
 	}
 	m := &mapping{d: d, v: v, what: what}
-	if !d.collect(v, false, &m.entries) {
+	if !m.collect(v) {
 		return nil
 	}
 	return m
@@ -203,14 +204,15 @@ func (d *doc) mapping(v value, what string) *mapping {
 
 // collect appends the entries of a mapping, its own before those of merges:
 // own keys win over merged ones, earlier merges over later ones.
-func (d *doc) collect(v value, merged bool, into *[]entry) bool {
+func (m *mapping) collect(v value) bool {
+	d := m.d
 	leave, ok := d.enter(v)
 	if !ok {
 		return false
 	}
 	defer leave()
 	have := map[string]bool{}
-	for _, e := range *into {
+	for _, e := range m.entries {
 		have[e.name] = true
 	}
 	seen := map[string]bool{}
@@ -219,9 +221,11 @@ func (d *doc) collect(v value, merged bool, into *[]entry) bool {
 		kn := v.node.Content[i]
 		k, ok := d.value(kn, spot{kn.Line, kn.Column})
 		if !ok {
+			m.partial = true
 			continue
 		}
 		if k.node.Kind != yaml.ScalarNode || k.empty() {
+			m.partial = true
 			d.fail(k.spot(), KindType, "%s where a key belongs", k.kindName())
 			continue
 		}
@@ -240,32 +244,34 @@ func (d *doc) collect(v value, merged bool, into *[]entry) bool {
 		if isMerge {
 			if ok {
 				merge = &val
+			} else {
+				m.partial = true
 			}
 			continue
 		}
 		if !have[name] {
-			*into = append(*into, entry{name: name, key: k.spot(), value: val, ok: ok, merged: merged})
+			m.entries = append(m.entries, entry{name: name, key: k.spot(), value: val, ok: ok})
 		}
 	}
 	if merge == nil {
 		return true
 	}
-	return d.merge(*merge, into)
+	return m.merge(*merge)
 }
 
 // merge adds what << names: a mapping, or a list of mappings.
-func (d *doc) merge(v value, into *[]entry) bool {
+func (m *mapping) merge(v value) bool {
 	if v.node.Kind == yaml.MappingNode {
-		return d.collect(v, true, into)
+		return m.collect(v)
 	}
-	items, ok := d.list(v, "a mapping or a list of mappings")
+	items, ok := m.d.list(v, "a mapping or a list of mappings")
 	if !ok {
 		return true
 	}
 	for _, item := range items {
 		if item.node.Kind != yaml.MappingNode {
-			d.mistyped(item, "a mapping")
-		} else if !d.collect(item, true, into) {
+			m.d.mistyped(item, "a mapping")
+		} else if !m.collect(item) {
 			return false
 		}
 	}
@@ -310,6 +316,9 @@ func (m *mapping) key(name string) spot {
 func (m *mapping) need(name, why string) bool {
 	if m.has(name) {
 		return true
+	}
+	if m.partial {
+		return false
 	}
 	m.d.fail(m.first(), KindMissing, "%s needs %s: %s", m.what, name, why)
 	return false

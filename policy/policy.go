@@ -47,6 +47,8 @@ type Policy struct {
 	Tools    Tools
 	Tests    []Test
 
+	// absent are the paths of included and agents' files that could not be read.
+	absent []string
 	// sections are the top-level keys that the file holds.
 	sections map[string]bool
 	// records are the files of audit, with the places of their keys.

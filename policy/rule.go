@@ -93,14 +93,17 @@ func (d *doc) ruleMapping(v value) (where value, r rules.Rule, ok bool) {
 	}
 	before := len(d.problems)
 	where = v
-	text, written := "", m.need("rule", "the rule itself")
-	if rv, present := m.get("rule"); present {
-		where = rv
-		if text, written = d.text(rv); written {
-			_, written = d.rule(rv, text)
+	text, good := "", false
+	if m.need("rule", "the rule itself") {
+		rv, present := m.get("rule")
+		if present {
+			where = rv
+			if text, good = d.text(rv); good {
+				_, good = d.rule(rv, text)
+			}
 		}
 	}
-	if !written {
+	if !good {
 		text = "GET a.test" // the other keys are looked at all the same
 	}
 	whole := map[string]any{"rule": text}
@@ -109,8 +112,8 @@ func (d *doc) ruleMapping(v value) (where value, r rules.Rule, ok bool) {
 		if !present {
 			continue
 		}
-		plain, good := d.plain(kv)
-		if !good {
+		plain, ok := d.plain(kv)
+		if !ok {
 			continue
 		}
 		whole[key] = plain
@@ -119,7 +122,7 @@ func (d *doc) ruleMapping(v value) (where value, r rules.Rule, ok bool) {
 		}
 	}
 	m.done(nil)
-	if len(d.problems) > before {
+	if !good || len(d.problems) > before {
 		return where, r, false
 	}
 	r, err := rules.ParseMapping(whole)

@@ -24,7 +24,7 @@ func (p *Policy) Select(agent, terminal string) (*Policy, error) {
 			return nil, fmt.Errorf("choosing agent %q: %s", agent, known(p.Agents, "tools.agents names"))
 		}
 		chosen = *a
-		chosen.Hash, chosen.Files, chosen.Missing, chosen.Notes = p.Hash, p.Files, p.Missing, p.Notes
+		chosen.Hash, chosen.Files, chosen.Missing, chosen.Notes, chosen.absent = p.Hash, p.Files, p.Missing, p.Notes, p.absent
 		chosen.takeSections(p)
 	}
 	if terminal != "" {

@@ -106,7 +106,7 @@ func (s *source) untagged(n *yaml.Node) bool {
 		return begins("-")
 	case yaml.MappingNode:
 		if n.Style&yaml.FlowStyle != 0 && !pair(n) {
-			return begins("{")
+			return begins("{") || begins("?") && len(n.Content) == 2
 		}
 		return !begins("!")
 	case yaml.ScalarNode:
@@ -116,7 +116,8 @@ func (s *source) untagged(n *yaml.Node) bool {
 }
 
 // pair says that a flow mapping may be one without braces, `[a: b]`: it begins
-// where its only key does, which is then looked at itself.
+// where its only key does, which is then looked at itself. (`[? a : b]` begins
+// with its mark.)
 func pair(n *yaml.Node) bool {
 	return len(n.Content) == 2 && n.Anchor == "" && n.Content[0].Line == n.Line && n.Content[0].Column == n.Column
 }
