@@ -109,11 +109,7 @@ func (d *doc) sandbox(v value, key spot, e *Environment, parent *Environment) {
 	if t, ok := m.get("type"); ok {
 		d.backend(t, &s.Type)
 	}
-	base := "."
-	if e.Cwd != "" {
-		base = e.Cwd
-	}
-	d.sandboxPaths(m, e, base)
+	d.sandboxPaths(m, e)
 	m.flag("allow_network", &s.AllowNetwork)
 	e.pos.network = m.key("allow_network")
 	passed, at := m.strings("env_passthrough", "names of variables", variableName)
@@ -154,13 +150,13 @@ func (d *doc) backend(v value, dst *string) {
 	}
 }
 
-func (d *doc) sandboxPaths(m *mapping, e *Environment, cwd string) {
+func (d *doc) sandboxPaths(m *mapping, e *Environment) {
 	s := &e.Sandbox
 	take := func(name string, dst *[]string, into *[]grant) {
 		list, at := m.paths(name)
 		*dst = list
 		for i := range at {
-			*into = append(*into, grant{d.granted(list[i], cwd), at[i]})
+			*into = append(*into, grant{d.granted(list[i], e.Cwd), at[i]})
 		}
 	}
 	take("read_paths", &s.ReadPaths, &e.pos.reads)
@@ -174,7 +170,7 @@ func (d *doc) sandboxPaths(m *mapping, e *Environment, cwd string) {
 	if v, ok := m.get("home"); ok {
 		if home := d.filled(v); home != "" && home != "private" {
 			s.Home = home
-			e.pos.writable = append(e.pos.writable, grant{d.granted(home, cwd), v.spot()})
+			e.pos.writable = append(e.pos.writable, grant{d.granted(home, e.Cwd), v.spot()})
 		}
 	}
 	if m.has("cwd_allow_hidden") {
@@ -193,7 +189,10 @@ func (d *doc) sandboxPaths(m *mapping, e *Environment, cwd string) {
 // granted spells a path of a sandbox out as far as the file alone tells: the
 // caller's folder, which it does not, is taken for the file's own.
 func (d *doc) granted(written, cwd string) string {
-	return d.expand(Expand(written, cwd, d.opts.Home))
+	if cwd == "" {
+		return d.expand(written)
+	}
+	return Expand(written, cwd, d.opts.Home)
 }
 
 func (d *doc) sandboxLimits(m *mapping, s *Sandbox) {

@@ -194,6 +194,13 @@ func (d *doc) agents(p *Policy) {
 		if agent == nil {
 			continue
 		}
+		if !agent.sections["audit"] { // it keeps this file's record
+			for _, e := range agent.environments() {
+				for _, record := range p.records {
+					d.crossRecord(record, e)
+				}
+			}
+		}
 		if p.Agents == nil {
 			p.Agents = map[string]*Policy{}
 		}

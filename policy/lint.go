@@ -18,7 +18,7 @@ func (d *doc) lint(envs []*Environment) {
 		if e.inherited {
 			continue
 		}
-		if e.HasSandbox && e.Unfiltered() && e.Sandbox.Type != "" {
+		if e.HasSandbox && e.Unfiltered() {
 			d.warn(d.pos(e.pos.sandbox), WarnUnfiltered, "no egress_rules: the program has the host's network, unfiltered")
 		}
 		for _, w := range rules.Lint(e.Rules) {

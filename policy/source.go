@@ -17,6 +17,9 @@ type source struct {
 	text []byte
 	// starts has the offset of each line's first byte.
 	starts []int
+	// last is the place that was asked for last, offset its byte.
+	last   spot
+	offset int
 }
 
 // newSource splits text as YAML does: CRLF, LF, CR, U+0085, U+2028, U+2029.
@@ -49,16 +52,22 @@ func lineBreak(b []byte) int {
 	return 0
 }
 
-// at is the text from a place on; columns count characters.
+// at is the text from a place on; columns count characters. Nodes are asked for
+// in the order of the file, so counting goes on from the last place: a file of
+// one long line would take forever otherwise.
 func (s *source) at(line, col int) []byte {
 	if line < 1 || line > len(s.starts) {
 		return nil
 	}
-	i := s.starts[line-1]
-	for ; col > 1 && i < len(s.text); col-- {
+	i, c := s.starts[line-1], 1
+	if s.last.line == line && s.last.col <= col {
+		i, c = s.offset, s.last.col
+	}
+	for ; c < col && i < len(s.text); c++ {
 		_, n := utf8.DecodeRune(s.text[i:])
 		i += n
 	}
+	s.last, s.offset = spot{line, c}, i
 	return s.text[i:]
 }
 
