@@ -104,7 +104,7 @@ func (u *upstream) dialAbsolute(ctx context.Context, _, _ string) (net.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	return checkOrigin(c, originWireConfig{maxHeader: maxAnswerHead}), nil
+	return newPooled(c), nil
 }
 
 // tunnel asks the proxy for a connection to addr, sent as a name. What it

@@ -1,13 +1,14 @@
 package proxy
 
 import (
-	"context"
 	"io"
 	"log"
 	"mime"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -16,13 +17,15 @@ import (
 // forwarding is what of an exchange concerns its way to the origin.
 type forwarding struct {
 	host        authority
+	field       string  // the Host field that goes out
 	path        string  // with its query, byte for byte
 	url         url.URL // what goes out
 	upgradeKey  string  // of a WebSocket; empty for an ordinary request
 	maxForwards string  // to send instead of the client's; empty for as it came
 	expect      bool    // the origin is to answer the client's 100-continue
 
-	upstream string // address that was dialled
+	conn     *originConn // that carries the request, nil over HTTP/2
+	upstream string      // address that was dialled
 	proto    string
 	ttfb     time.Duration
 }
@@ -33,7 +36,8 @@ type forwarding struct {
 // a path goes by Path and RawPath, and is false where that changes a byte.
 func (f *forwarding) setURL(scheme string) bool {
 	path, query, lone := strings.Cut(f.path, "?")
-	f.url = url.URL{Scheme: scheme, Host: hostPort(f.host, scheme), Opaque: path, RawQuery: query, ForceQuery: lone && query == ""}
+	f.field = f.host.field()
+	f.url = url.URL{Scheme: scheme, Host: f.urlHost(scheme), Opaque: path, RawQuery: query, ForceQuery: lone && query == ""}
 	if !strings.HasPrefix(path, "//") {
 		return true
 	}
@@ -45,10 +49,19 @@ func (f *forwarding) setURL(scheme string) bool {
 	return f.url.EscapedPath() == path
 }
 
-// hostPort is the authority as an URL of this scheme writes it.
-func hostPort(a authority, scheme string) string {
+// urlHost is the authority as an URL of this scheme writes it.
+func (f *forwarding) urlHost(scheme string) string {
+	a := f.host
 	a.written = scheme == "https" && a.port != 443 || scheme == "http" && a.port != 80
+	if a.written == f.host.written {
+		return f.field
+	}
 	return a.field()
+}
+
+// hostPort is the authority as a dialler takes it.
+func (f *forwarding) hostPort() string {
+	return net.JoinHostPort(f.host.host, strconv.Itoa(f.host.port))
 }
 
 // run sends the request on and passes the answer back.
@@ -107,7 +120,7 @@ var forwardedFields = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host
 func rewrite(pr *httputil.ProxyRequest) {
 	x := exchangeOf(pr.In.Context())
 	f := &x.forward
-	pr.Out.URL, pr.Out.Host = &f.url, f.host.field()
+	pr.Out.URL, pr.Out.Host = &f.url, f.field
 	in, out := pr.In.Header, pr.Out.Header
 	for _, name := range forwardedFields {
 		if v, ok := in[name]; ok && !connectionNames(in, name) {
@@ -160,6 +173,9 @@ func modify(res *http.Response) error {
 		return nil
 	}
 	delete(res.Header, "Http2-Settings")
+	if conn := x.forward.conn; conn != nil && conn.madeCacheControl() {
+		delete(res.Header, "Cache-Control")
+	}
 	disown(res.Header)
 	if res.ContentLength < 0 {
 		res.Body = &responseBody{ReadCloser: res.Body, res: res}
@@ -209,7 +225,7 @@ func (x *exchange) denialOf(err error) *denial {
 	if fault := bodyFault(x.answer.request); fault != nil {
 		return &denial{reason: fault.Reason, status: fault.Status, detail: fault.Detail, close: true}
 	}
-	if context.Cause(x) != nil {
+	if x.Err() != nil {
 		return &denial{reason: "client_gone"}
 	}
 	return upstreamDenial(err)

@@ -190,12 +190,18 @@ func (x *exchange) revoke() {
 	x.breakOff()
 }
 
-// breakOff ends the request's context and closes what it holds.
+// breakOff ends the request: an HTTP/2 stream by its context, anything else by
+// closing the client's connection, at which net/http ends the context, and what
+// else the request holds.
 func (x *exchange) breakOff() {
 	x.mu.Lock()
 	breakers := x.breakers
 	x.mu.Unlock()
-	x.cancel(errRevoked)
+	if x.cancel != nil {
+		x.cancel(errRevoked)
+	} else {
+		x.client.Conn.Close()
+	}
 	for _, c := range breakers {
 		c.Close()
 	}

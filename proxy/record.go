@@ -18,8 +18,8 @@ import (
 // finds it. An exchange is owned by its handler's goroutine; what others touch
 // (the sweep, a reload) is guarded by mu.
 type exchange struct {
-	context.Context // of the request, ended by cancel
-	cancel          context.CancelCauseFunc
+	context.Context                         // of the request
+	cancel          context.CancelCauseFunc // of an HTTP/2 stream; nil elsewhere
 
 	server *Server
 	client *client
@@ -68,7 +68,10 @@ func exchangeOf(ctx context.Context) *exchange {
 func (s *Server) begin(c *client, w http.ResponseWriter, r *http.Request) *exchange {
 	x := s.newExchange(c)
 	x.header = r.Header
-	x.Context, x.cancel = context.WithCancelCause(r.Context())
+	x.Context = r.Context()
+	if r.ProtoMajor == 2 {
+		x.Context, x.cancel = context.WithCancelCause(x.Context)
+	}
 	x.answer.init(x, w, r)
 	x.rec.Proto = protoName(r)
 	return x
@@ -77,7 +80,7 @@ func (s *Server) begin(c *client, w http.ResponseWriter, r *http.Request) *excha
 // newExchange is an exchange without a request.
 func (s *Server) newExchange(c *client) *exchange {
 	x := &exchange{server: s, client: c, force: s.current.Load(), start: time.Now()}
-	x.Context, x.cancel = context.Background(), func(error) {}
+	x.Context = context.Background()
 	x.body.limit = -1
 	x.rec = audit.Record{Kind: audit.KindRequest, RequestID: s.nextID(), Capture: c.capture(), Policy: x.force.Hash}
 	return x
@@ -164,7 +167,9 @@ func (x *exchange) finish() {
 func (x *exchange) end() {
 	x.server.live.remove(x)
 	x.finish()
-	x.cancel(context.Canceled)
+	if x.cancel != nil {
+		x.cancel(context.Canceled)
+	}
 }
 
 // nextID is unlike any other id of any session: the session's random tail and

@@ -40,15 +40,11 @@ func (x *exchange) dialTunnel(rule string) (net.Conn, error) {
 	if !x.server.live.add(x) {
 		return nil, &denial{reason: "no_rule"}
 	}
-	host := x.forward.host
-	host.written = true
-	up, err := x.force.up.dial(x, "tcp", host.field())
+	up, err := x.force.up.dial(x, "tcp", x.forward.hostPort())
 	if err != nil {
 		return nil, err
 	}
-	if a := up.RemoteAddr(); a != nil {
-		x.forward.upstream = a.String()
-	}
+	x.forward.upstream = remote(up)
 	x.breakable(up)
 	x.breakable(x.client.Conn)
 	x.open()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -99,19 +98,41 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 // gotConn notes which connection carries the request, and tells the checker of
 // its answer what was asked (a HEAD has no body, a 101 is only for an upgrade).
 func (x *exchange) gotConn(c net.Conn, method string, upgrade bool) {
-	x.forward.proto = "h2"
-	if o, ok := c.(*originConn); ok {
+	if o, ok := c.(*pooled); ok {
 		o.expect(method, upgrade)
-		x.forward.proto = "http/1.1"
+		x.forward.proto, x.forward.upstream, x.forward.conn = "http/1.1", o.addr, o.originConn
+		return
 	}
+	x.forward.proto = "h2"
+	x.forward.upstream = remote(c)
+}
+
+// pooled is a checked HTTP/1 connection with its address written out once for
+// all the records of its requests.
+type pooled struct {
+	*originConn
+	addr string
+}
+
+func newPooled(c net.Conn) *pooled {
+	return &pooled{originConn: checkOrigin(c, originWireConfig{maxHeader: maxAnswerHead}), addr: remote(c)}
+}
+
+func remote(c net.Conn) string {
 	if a := c.RemoteAddr(); a != nil {
-		x.forward.upstream = a.String()
+		return a.String()
 	}
+	return ""
 }
 
 func (u *upstream) roundTrip(x *exchange, r *http.Request) (*http.Response, error) {
 	if r.URL.Scheme == "http" {
 		if up := u.policy.UpstreamProxy; u.absolut != nil && !up.bypasses(x.forward.host.host) {
+			if up.Check != nil {
+				if err := up.Check(x, x.forward.hostPort()); err != nil {
+					return nil, err
+				}
+			}
 			if r.URL.Opaque != "" { // net/http adds the scheme
 				r.URL.Opaque = "//" + r.URL.Host + r.URL.Opaque
 			}
@@ -176,7 +197,7 @@ func (u *upstream) dialPlain(ctx context.Context, network, addr string) (net.Con
 	if err != nil {
 		return nil, err
 	}
-	return checkOrigin(c, originWireConfig{maxHeader: maxAnswerHead}), nil
+	return newPooled(c), nil
 }
 
 func (u *upstream) dialTLS1(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -184,7 +205,7 @@ func (u *upstream) dialTLS1(ctx context.Context, network, addr string) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	return checkOrigin(c, originWireConfig{maxHeader: maxAnswerHead}), nil
+	return newPooled(c), nil
 }
 
 func (u *upstream) dialTLS2(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -228,5 +249,3 @@ func (u *upstream) handshake(ctx context.Context, network, addr string, base *tl
 	}
 	return c, nil
 }
-
-var _ io.Closer = (*originConn)(nil)
