@@ -96,7 +96,7 @@ func target(r *Record) string {
 	if r.Method != "CONNECT" && r.Scheme != "" {
 		b.WriteString(r.Scheme + "://")
 	}
-	if strings.ContainsRune(r.Host, ':') {
+	if strings.Contains(r.Host, ":") && r.Host[0] != '[' {
 		b.WriteString("[" + r.Host + "]")
 	} else {
 		b.WriteString(r.Host)

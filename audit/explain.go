@@ -74,7 +74,7 @@ func (b *breach) explain(found spot) Fault {
 		return at(b.at, FaultReordered, "another chain begins here")
 	case b.last.Seq == 0:
 		return at(b.before, FaultChanged, "is no record")
-	case b.last.Session != b.r.Session || sameRunBroken(&b.last, &b.r):
+	case !sameRun(&b.last, &b.r):
 		if b.last.Kind == KindSessionEnd && b.r.Seq == 1 {
 			return at(b.before, FaultChanged, "is not what the next line was written behind")
 		}
@@ -86,6 +86,3 @@ func (b *breach) explain(found spot) Fault {
 	}
 	return at(b.before, FaultChanged, "is not what the next line was written behind")
 }
-
-// sameRunBroken says that the session was begun again between the two.
-func sameRunBroken(last, r *Record) bool { return !sameRun(last, r) }

@@ -87,3 +87,12 @@ func TestLineOfTheDesign(t *testing.T) {
 		t.Errorf("session_end: %s", lines[2])
 	}
 }
+
+func fileSize(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}

@@ -168,9 +168,7 @@ func (v *verifier) order(r *Record) {
 
 // sameRun says that b goes on with the session of a. A session that was begun
 // again under its old id counts from 1 again.
-func sameRun(a, b *Record) bool {
-	return a.Session == b.Session && a.Seq != 0 && (b.Seq != 1 || a.Seq == 1 && b.Kind != KindSessionStart && b.Kind != KindRecovered)
-}
+func sameRun(a, b *Record) bool { return a.Session == b.Session && a.Seq != 0 && b.Seq > 1 }
 
 // session counts the record.
 func (v *verifier) session(r *Record) {
