@@ -69,7 +69,7 @@ var here = []string{
 	"sb-exit-11", "sb-exit-12", "sb-exit-13", "sb-exit-15",
 	"sb-home-01", "sb-home-02", "sb-home-03", "sb-home-04", "sb-home-05",
 	"sb-kernel-02", "sb-kernel-03", "sb-kernel-04", "sb-kernel-05", "sb-kernel-06", "sb-kernel-07", "sb-kernel-08",
-	"sb-kernel-11", "sb-kernel-12", "sb-kernel-13", "sb-kernel-14",
+	"sb-kernel-11", "sb-kernel-12", "sb-kernel-13", "sb-kernel-14", "sb-kernel-10", "sb-kernel-15",
 	"sb-life-03", "sb-life-04",
 	"sb-net-09", "sb-net-10", "sb-net-12", "sb-net-13", "sb-net-19", "sb-net-20", "sb-net-21",
 	"sb-policy-01", "sb-policy-02", "sb-policy-06", "sb-root-01", "sb-env-05",

@@ -192,6 +192,10 @@ func (s *Session) cloneMounts() ([]*os.File, *os.File, error) {
 }
 
 func (s *Session) cannotClone(err error) error {
+	var errno unix.Errno
+	if errors.As(err, &errno) && denied(errno) {
+		return &forbidden{"mounts", err}
+	}
 	if s.id.invented {
 		return &noIdmap{err}
 	}

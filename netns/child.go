@@ -8,6 +8,7 @@ import (
 // Names that the binary answers to when the chain starts it.
 const (
 	helperName   = "egressd-helper"
+	idmapName    = "egressd-idmap"
 	launcherWord = "launcher"
 	programWord  = "program"
 )
@@ -19,6 +20,8 @@ func Child(args []string) (handled bool) {
 	switch {
 	case len(args) > 0 && args[0] == helperName:
 		helper()
+	case len(args) > 0 && args[0] == idmapName:
+		// Held at its exec, and let go only when egressd has died: ends at once.
 	case len(args) == 3 && args[0] == launcherPath && args[1] == launcherWord:
 		if fd, err := strconv.Atoi(args[2]); err == nil {
 			launcher(fd)

@@ -28,7 +28,6 @@ type Config struct {
 	Names   Namer // which names get addresses; nil: none
 	Limits  Limits
 	Streams Streams
-	Seccomp []byte // BPF program for bwrap's --seccomp; empty: none
 	Path    string // PATH of the caller, where bwrap is looked for
 	Event   func(Event)
 }

@@ -45,7 +45,13 @@ func (s *Session) startFallback(context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd := &exec.Cmd{Path: s.bwrap, Args: bwrapCommand(s.bwrap, bwrapFiles, arguments), Env: []string{}, Dir: "/", Stderr: s.chain.said, ExtraFiles: files,
+	filter, err := filterFile()
+	if err != nil {
+		return err
+	}
+	files = append(files, filter)
+	argv := bwrapCommand(s.bwrap, bwrapFiles, arguments, bwrapFiles+len(files)-1)
+	cmd := &exec.Cmd{Path: s.bwrap, Args: argv, Env: []string{}, Dir: "/", Stderr: s.chain.said, ExtraFiles: files,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}, WaitDelay: time.Second}
 	if s.id.root && s.id.uid != 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(s.id.uid), Gid: uint32(s.id.gid), Groups: []uint32{}}

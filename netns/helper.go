@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/egressd/egressd/netns/mount"
+	"github.com/egressd/egressd/netns/seccomp"
 )
 
 // Descriptors that the helper is started with. From helperMounts on stand the
@@ -107,8 +108,12 @@ func becomeBwrap(task *helperTask) error {
 	if err != nil {
 		return err
 	}
-	files := []*os.File{arguments}
-	argv := bwrapCommand(task.BwrapArgv0, helperLauncher, int(arguments.Fd()))
+	filter, err := filterFile()
+	if err != nil {
+		return err
+	}
+	files := []*os.File{arguments, filter}
+	argv := bwrapCommand(task.BwrapArgv0, helperLauncher, int(arguments.Fd()), int(filter.Fd()))
 	if err := os.Chdir("/"); err != nil {
 		return fmt.Errorf("leaving the working folder: %w", err)
 	}
@@ -129,10 +134,20 @@ func becomeBwrap(task *helperTask) error {
 	return fmt.Errorf("executing bwrap: %w", err)
 }
 
+// filterFile holds the system call filter that bwrap loads last of all.
+func filterFile() (*os.File, error) {
+	filter, err := seccomp.Program(runtime.GOARCH)
+	if err != nil {
+		return nil, fmt.Errorf("writing the system call filter: %w", err)
+	}
+	return memoryFile("seccomp", filter)
+}
+
 // bwrapCommand is bwrap's argument list, which names nothing of the plan: its
 // arguments are in a file in memory.
-func bwrapCommand(bwrap string, launcher, arguments int) []string {
-	return []string{bwrap, "--args", strconv.Itoa(arguments), "--", launcherPath, launcherWord, strconv.Itoa(launcher)}
+func bwrapCommand(bwrap string, launcher, arguments, filter int) []string {
+	return []string{bwrap, "--args", strconv.Itoa(arguments), "--seccomp", strconv.Itoa(filter),
+		"--", launcherPath, launcherWord, strconv.Itoa(launcher)}
 }
 
 // entryBlobs are the texts of a plan's entries, which travel behind it.

@@ -44,7 +44,7 @@ func extents(id int) []syscall.SysProcIDMap {
 }
 
 func heldNamespace(uids, gids []syscall.SysProcIDMap) (*os.File, error) {
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{"egressd-idmap"}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{idmapName}, &syscall.ProcAttr{
 		Env: []string{},
 		Sys: &syscall.SysProcAttr{Ptrace: true, Cloneflags: syscall.CLONE_NEWUSER, UidMappings: uids, GidMappings: gids,
 			Pdeathsig: syscall.SIGKILL},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -15,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -110,6 +113,10 @@ type run struct {
 	Files   []mount.Entry
 	Invoker Invoker
 	Check   bool // run every check before the program
+	Names   *names
+	Reload  *names // in force 300 ms after the start
+	Forbid  bool   // the kernel refuses open_tree, as a host that forbids mounts
+	Leave   string // a signal to send the program 300 ms after the start
 
 	Home, Cwd string // made by prepare
 }
@@ -230,7 +237,45 @@ func beEgressd(spec string) int {
 		}
 		cfg.Env = append(cfg.Env, "NO_PROXY=localhost,127.0.0.1", "no_proxy=localhost,127.0.0.1")
 	}
+	if r.Names != nil {
+		cfg.Names = r.Names
+	}
+	if r.Forbid {
+		if err := forbidMounts(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 125
+		}
+	}
 	return serveRun(cfg, r)
+}
+
+// names are the rules of a test.
+type names struct {
+	Of   map[string][]int
+	Bare []netip.AddrPort
+}
+
+func (n *names) Knows(host string) bool      { _, ok := n.Of[host]; return ok }
+func (n *names) Ports(host string) []int     { return n.Of[host] }
+func (n *names) Addresses() []netip.AddrPort { return n.Bare }
+
+// forbidMounts makes the calling process one that may not clone mounts.
+func forbidMounts() error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_OPEN_TREE, Jt: 0, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x00050000 | uint32(unix.EPERM)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0x7fff0000},
+	}
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	const allThreads = 1
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, 1, allThreads, uintptr(unsafe.Pointer(&prog))); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func dup(f *os.File) *os.File {
@@ -276,6 +321,16 @@ func serveRun(cfg Config, r run) int {
 		}
 		return fail(err)
 	}
+	time.AfterFunc(300*time.Millisecond, func() {
+		if r.Reload != nil {
+			if err := s.SetNames(r.Reload); err != nil {
+				fmt.Fprintln(os.Stderr, "reload:", err)
+			}
+		}
+		if sig := unix.SignalNum(r.Leave); sig != 0 {
+			_ = s.Signal(sig, false)
+		}
+	})
 	code, err := s.Wait()
 	if err != nil {
 		return fail(err)
@@ -292,6 +347,14 @@ func serveDoor(name string, s *Session) {
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		local, _ := req.Context().Value(http.LocalAddrContextKey).(interface{ String() string })
+		at, err := netip.ParseAddrPort(local.String())
+		if err != nil {
+			return
+		}
+		if host, pool := s.Lookup(at.Addr()); pool {
+			_, _ = fmt.Fprintf(w, "%s %s:%d\n", name, host, at.Port())
+			return
+		}
 		_, _ = fmt.Fprintf(w, "%s %s\n", name, local)
 	})}
 	_ = server.Serve(l)

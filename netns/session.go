@@ -140,6 +140,7 @@ func (s *Session) build(ctx context.Context) error {
 // try runs one way to the launcher, and clears away what it left if it fails.
 func (s *Session) try(ctx context.Context, way func(context.Context) error) error {
 	s.chain = chain{said: &tail{}}
+	s.cookie = 0
 	s.doors = doorSet{captured: newFanIn()}
 	err := way(ctx)
 	if err == nil {
