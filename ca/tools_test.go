@@ -161,3 +161,68 @@ func TestJavaTruststore(t *testing.T) {
 		t.Errorf("got %s", out)
 	}
 }
+
+// Every JDK of this machine, with no option given: the store is bound over those
+// that JavaStores finds, as netns does it.
+func TestJavaDefaultStores(t *testing.T) {
+	bwrap := tool(t, "bwrap", "bubblewrap")
+	javac := tool(t, "javac", "openjdk-17-jdk-headless")
+	i := issuer(t, Config{})
+	store, err := Truststore(Bundle(nil, i.PEM()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, classes := write(t, "cacerts", store), t.TempDir()
+	run(t, javac, "--release", "17", "-d", classes, "testdata/Get.java")
+	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"}
+	stores := JavaStores("/", "", nil)
+	for _, s := range stores {
+		args = append(args, "--ro-bind", path, s)
+	}
+	jdks, err := filepath.Glob("/usr/lib/jvm/*/bin/java")
+	if err != nil || len(stores) == 0 || len(jdks) == 0 {
+		t.Fatalf("stores %v, JDKs %v, %v: apt-get install openjdk-17-jdk-headless", stores, jdks, err)
+	}
+	seen := map[string]bool{} // most are links to each other
+	for _, java := range jdks {
+		real, err := filepath.EvalSymlinks(java)
+		if err != nil || seen[real] {
+			continue
+		}
+		seen[real] = true
+		port := serve(t, i, "a.test")
+		out := run(t, bwrap, append(args[:len(args):len(args)], "--", java, "-cp", classes, "Get", port, "a.test")...)
+		if out != "ok a.test\n" {
+			t.Errorf("%s: %s", java, out)
+		}
+	}
+}
+
+// The variables are enough for tools that bring roots of their own.
+func TestVariablesReachTools(t *testing.T) {
+	i := issuer(t, Config{})
+	bundle := write(t, "bundle.pem", Bundle(nil, i.PEM()))
+	variables := Variables(bundle, t.TempDir())
+	port := serve(t, i, "a.test")
+	byIP := "https://127.0.0.1:" + serve(t, i, "127.0.0.1") + "/"
+	tests := []struct {
+		name, install string
+		args          []string
+		want          string // in the output
+	}{
+		{"python3", "python3", []string{"-c", "import urllib.request as u; print(u.urlopen('" + byIP + "').status)"}, "204"},
+		{"node", "nodejs", []string{"-e", "require('https').get({host:'127.0.0.1',port:" + port + ",servername:'a.test'},r=>console.log(r.statusCode))"}, "204"},
+		{"curl", "curl", []string{"-sS", "-o", os.DevNull, "-w", "%{http_code}", byIP}, "204"},
+		{"openssl", "openssl", []string{"s_client", "-connect", "127.0.0.1:" + port, "-servername", "a.test", "-verify_return_error", "-brief", "-no-CApath", "-CAfile", bundle}, "Verification: OK"},
+		{"git", "git", []string{"ls-remote", byIP + "r.git"}, ""}, // 204 is an empty list to it
+	}
+	for _, tt := range tests {
+		path := tool(t, tt.name, tt.install)
+		cmd := exec.CommandContext(t.Context(), path, tt.args...)
+		cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "NO_PROXY=*"}, variables...)
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%s: %v\n%s", tt.name, err, out)
+		}
+	}
+}

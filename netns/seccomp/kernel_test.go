@@ -227,6 +227,9 @@ func TestBubblewrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	goCache := strings.TrimSpace(string(cache))
+	if err := os.MkdirAll(goCache, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for i, tt := range tools {
 		t.Run(fmt.Sprint(i, " ", tt.name), func(t *testing.T) {
 			find(t, tt.name, tt.install)
