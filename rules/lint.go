@@ -1,9 +1,6 @@
 package rules
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Warning is something about a list of rules that is probably not meant.
 type Warning struct {
@@ -16,7 +13,7 @@ type Warning struct {
 // in the order of the rules they are about.
 func Lint(list []Rule) []Warning {
 	var found []Warning
-	l := linter{rules: list}
+	l := newLinter(list)
 	for i := range list {
 		r := &list[i]
 		add := func(kind, format string, args ...any) {
@@ -44,75 +41,6 @@ func Lint(list []Rule) []Warning {
 	return found
 }
 
-// linter compares each rule with those that could matter to it. Every method
-// gives the rule that is the cause, nil for none.
-type linter struct{ rules []Rule }
-
-// first is the first rule of the list that is as wanted.
-func (l *linter) first(wanted func(*Rule) bool) *Rule {
-	for i := range l.rules {
-		if wanted(&l.rules[i]) {
-			return &l.rules[i]
-		}
-	}
-	return nil
-}
-
-// shadow finds a deny rule that leaves nothing of an allow rule.
-func (l *linter) shadow(r *Rule) *Rule {
-	if r.Deny {
-		return nil
-	}
-	return l.first(func(d *Rule) bool { return d.Deny && coversRule(d, r) })
-}
-
-// openFolder finds what allows the folder of a deny rule that ends in "/**",
-// unless the folder is denied as well.
-func (l *linter) openFolder(r *Rule) (folder string, allow *Rule) {
-	folder, deep := strings.CutSuffix(r.Path, "/**")
-	if !r.Deny || r.Tunnel || !deep || folder == "" {
-		return "", nil
-	}
-	denied := l.first(func(d *Rule) bool {
-		return d.Deny && !d.Tunnel && d != r && len(d.Query) == 0 && d.Until.IsZero() && coversWhere(d, r) && coversPath(d.Path, folder)
-	})
-	if denied != nil {
-		return "", nil
-	}
-	return folder, l.first(func(a *Rule) bool {
-		return !a.Deny && !a.Tunnel && meetsMethods(a, r) && meetsHost(a.Host, r.Host) && meetsPorts(a, r) && meetsPath(a.Path, folder)
-	})
-}
-
-// openPort finds an allow rule for any port beside a deny rule for the default
-// ones, unless another deny rule covers the rest.
-func (l *linter) openPort(r *Rule) *Rule {
-	if !r.Deny || r.Tunnel || r.Port != 0 {
-		return nil
-	}
-	wide := *r
-	wide.Port = AnyPort
-	if l.first(func(d *Rule) bool { return d.Deny && coversRule(d, &wide) }) != nil {
-		return nil
-	}
-	return l.first(func(a *Rule) bool {
-		return !a.Deny && a.Port == AnyPort && meetsHost(a.Host, r.Host) && meetsMethods(a, r) &&
-			(a.Scheme == "" || r.Scheme == "" || a.Scheme == r.Scheme)
-	})
-}
-
-// hidden finds a tunnel whose host and port a rule speaks of by a wildcard on
-// either side; where both name them alike it is a Conflict.
-func (l *linter) hidden(r *Rule) *Rule {
-	if r.Tunnel {
-		return nil
-	}
-	return l.first(func(t *Rule) bool {
-		return t.Tunnel && !t.Deny && meetsHost(t.Host, r.Host) && !clash(t, r) &&
-			(r.covers("https", t.Port) || r.covers("http", t.Port))
-	})
-}
-
 // Conflict is a tunnel and a rule that name the same host and port: the rule
 // could never be kept, for a tunnel is not looked into.
 type Conflict struct {
@@ -123,23 +51,23 @@ type Conflict struct {
 
 // Conflicts lists the rules that do not go with an earlier one, each once.
 func Conflicts(list []Rule) []Conflict {
-	// By host, as written: a policy may hold very many rules.
-	seen := map[string][]int{}
+	// By host as written, tunnels and rules apart: a policy may be long.
+	seen := map[bool]map[string][]int{false: {}, true: {}}
 	var found []Conflict
 	for i := range list {
 		r := &list[i]
 		if r.Tunnel && r.Deny {
 			continue // it opens no tunnel
 		}
-		for _, j := range seen[r.Host] {
+		for _, j := range seen[!r.Tunnel][r.Host] {
 			o := &list[j]
-			if r.Tunnel != o.Tunnel && (clash(r, o) || clash(o, r)) {
+			if clash(r, o) || clash(o, r) {
 				found = append(found, Conflict{Index: i, Other: j, Text: fmt.Sprintf(
 					"%s and %s name the same host and port, and a tunnel is not looked into", r, o)})
 				break
 			}
 		}
-		seen[r.Host] = append(seen[r.Host], i)
+		seen[r.Tunnel][r.Host] = append(seen[r.Tunnel][r.Host], i)
 	}
 	return found
 }
