@@ -66,7 +66,7 @@ type Namer interface {
 // none of them is a file or a terminal of the host. Start hands copies over
 // and closes them.
 type Streams struct {
-	Pty                   bool // a terminal made inside instead of the three
+	Pty                   bool // a terminal made inside stands for each that is nil
 	Stdin, Stdout, Stderr *os.File
 }
 

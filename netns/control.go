@@ -30,6 +30,7 @@ type message struct {
 
 	Domain, Type, Protocol int     `json:",omitempty"` // of a socket
 	Pty                    bool    `json:",omitempty"` // of prepare: make a terminal
+	Carried                []int   `json:",omitempty"` // of prepare: the streams that are handed over
 	Checks                 []Check `json:",omitempty"` // of check
 	Failures               []string
 	Signal                 int  `json:",omitempty"` // to send, or that stopped the program

@@ -47,7 +47,7 @@ type launched struct {
 	c       *control
 	spec    *os.File   // what to start
 	streams []*os.File // the program's 0, 1 and 2
-	pty     bool
+	slave   *os.File   // of the terminal, or nil
 
 	mu   sync.Mutex
 	pid  int  // of the program, 0 before and after
@@ -112,18 +112,31 @@ func (l *launched) prepare(m message, files []*os.File) result {
 		closeFiles(files)
 		return result{err: errors.New("preparing the program: out of turn")}
 	}
-	l.spec, l.streams, l.pty = files[0], files[1:], m.Pty
-	if !m.Pty {
-		if len(l.streams) != 3 {
+	l.spec, l.streams = files[0], make([]*os.File, 3)
+	if len(files)-1 != len(m.Carried) || !m.Pty && len(m.Carried) != len(l.streams) {
+		closeFiles(files[1:])
+		return result{err: errors.New("preparing the program: three streams are needed")}
+	}
+	for i, n := range m.Carried {
+		if n < 0 || n >= len(l.streams) || l.streams[n] != nil {
+			closeFiles(files[1:])
 			return result{err: errors.New("preparing the program: three streams are needed")}
 		}
+		l.streams[n] = files[1+i]
+	}
+	if !m.Pty {
 		return result{}
 	}
 	master, slave, err := openPty()
 	if err != nil {
 		return result{err: err}
 	}
-	l.streams = []*os.File{slave, slave, slave}
+	l.slave = slave
+	for i, f := range l.streams {
+		if f == nil {
+			l.streams[i] = slave
+		}
+	}
 	return result{file: master}
 }
 
@@ -148,9 +161,12 @@ func (l *launched) start() error {
 		return fmt.Errorf("starting the program: %w", err)
 	}
 	defer func() { _ = read.Close() }()
-	pid, err := forkProgram(l.streams, l.spec, write, l.pty)
+	pid, err := forkProgram(l.streams, l.spec, write, l.slave)
 	_ = write.Close()
 	closeFiles(l.streams)
+	if l.slave != nil {
+		_ = l.slave.Close() // it may be one of the streams
+	}
 	_ = l.spec.Close()
 	if err != nil {
 		return fmt.Errorf("starting the program: %w", err)

@@ -111,6 +111,7 @@ type run struct {
 	Pty     bool
 	Path    string
 	Files   []mount.Entry
+	Texts   [][]byte // of Files, which JSON leaves out
 	Invoker Invoker
 	Check   bool // run every check before the program
 	Names   *names
@@ -179,6 +180,9 @@ func (r *run) command(t *testing.T) *exec.Cmd {
 	if r.Argv == nil {
 		r.Argv = []string{"sh", "-c", r.Shell}
 	}
+	for _, f := range r.Files {
+		r.Texts = append(r.Texts, f.Data)
+	}
 	spec, err := json.Marshal(r)
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +221,9 @@ func beEgressd(spec string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 125
 	}
+	for i := range r.Files {
+		r.Files[i].Data = r.Texts[i]
+	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -231,6 +238,9 @@ func beEgressd(spec string) int {
 		Limits: r.Limits, Files: r.Files, Invoker: r.Invoker, Path: path,
 		Streams: Streams{Pty: r.Pty, Stdin: null, Stdout: os.Stdout, Stderr: dup(os.Stderr)},
 		Event:   func(e Event) { fmt.Fprintln(os.Stderr, "event:", e.Kind, e.Signal, e.Name, e.At) }}
+	if r.Pty {
+		cfg.Streams = Streams{Pty: true}
+	}
 	if r.Network == Captured {
 		for _, v := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 			cfg.Env = append(cfg.Env, v+"=http://127.0.0.1:3128")

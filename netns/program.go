@@ -46,13 +46,13 @@ func parseExecError(text []byte) error {
 
 // forkProgram starts the second stage: a process group of its own, in the
 // foreground of the terminal if there is one.
-func forkProgram(streams []*os.File, spec, errs *os.File, pty bool) (int, error) {
+func forkProgram(streams []*os.File, spec, errs, slave *os.File) (int, error) {
 	attr := &syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setpgid: true}}
 	for _, f := range append(append([]*os.File{}, streams...), spec, errs) {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	if pty {
-		attr.Sys.Foreground, attr.Sys.Ctty = true, int(streams[0].Fd())
+	if slave != nil {
+		attr.Sys.Foreground, attr.Sys.Ctty = true, int(slave.Fd())
 	}
 	return syscall.ForkExec(launcherPath, []string{launcherPath, programWord}, attr)
 }

@@ -169,10 +169,13 @@ func (s *Session) ready(ctx context.Context) error {
 	}
 	defer func() { _ = spec.Close() }()
 	files := []*os.File{spec}
-	if !s.cfg.Streams.Pty {
-		files = append(files, s.cfg.Streams.Stdin, s.cfg.Streams.Stdout, s.cfg.Streams.Stderr)
+	var carried []int
+	for i, f := range []*os.File{s.cfg.Streams.Stdin, s.cfg.Streams.Stdout, s.cfg.Streams.Stderr} {
+		if f != nil {
+			carried, files = append(carried, i), append(files, f)
+		}
 	}
-	_, got, err := s.launcher.ask(ctx, startTime, message{Kind: kindPrepare, Pty: s.cfg.Streams.Pty}, files...)
+	_, got, err := s.launcher.ask(ctx, startTime, message{Kind: kindPrepare, Pty: s.cfg.Streams.Pty, Carried: carried}, files...)
 	if err != nil {
 		return err
 	}
