@@ -172,8 +172,8 @@ func (l *Log) claim(ctx context.Context, n int64) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrClosed), l.total+n > l.cfg.MaxTotal:
-			return &Unavailable{err} // waiting cannot help
+		case errors.Is(err, ErrClosed), l.total+min(l.reserved, endRoom)+n > l.cfg.MaxTotal:
+			return &Unavailable{err} // no Release can help
 		case l.cfg.OnFailure == Warn && !l.frozen:
 			return &Unavailable{err}
 		}
