@@ -36,8 +36,8 @@ type wireHead struct {
 
 // wireFault says what is wrong with a head or with the framing of a body.
 type wireFault struct {
-	Status int    // 400, 408, 414, 417, 431
-	Reason string // bad_request, protocol, timeout
+	Status int    // 400, 408, 414, 417, 431; 500 with internal
+	Reason string // bad_request, protocol, timeout, internal
 	Detail string // one sentence that quotes nothing of the client
 }
 

@@ -280,16 +280,27 @@ func (w *wireConn) CloseWrite() error {
 
 // Close closes the connection. Where the client may still be sending, it gets
 // half a second to read the answer first: a close with bytes unread is a reset,
-// and that may eat the answer (RFC 9112 section 9.6).
+// and that may eat the answer (RFC 9112 section 9.6). Close does not wait for
+// it, for http.Server.Close calls it with a lock held; closing the connection
+// below ends it at once.
 func (w *wireConn) Close() error {
 	w.mu.Lock()
 	first := !w.closed
 	w.closed = true
 	w.wake.Broadcast()
 	w.mu.Unlock()
-	if first && w.lingers.Load() && !w.hijacked.Load() && w.CloseWrite() == nil {
-		w.Conn.SetReadDeadline(time.Now().Add(lingerTime))
-		io.CopyN(io.Discard, w.Conn, lingerBytes)
+	if first && w.lingers.Load() && !w.hijacked.Load() {
+		go w.linger()
+		return nil
 	}
 	return w.Conn.Close()
+}
+
+// linger ends the bytes to the client, passes over what it sends, and closes.
+func (w *wireConn) linger() {
+	defer w.Conn.Close()
+	w.Conn.SetDeadline(time.Now().Add(lingerTime))
+	if w.CloseWrite() == nil {
+		io.CopyN(io.Discard, w.Conn, lingerBytes)
+	}
 }

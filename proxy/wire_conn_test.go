@@ -148,6 +148,52 @@ func TestWireLongRequest(t *testing.T) {
 	}
 }
 
+// A server that closes does not wait for clients that were told to read an
+// answer, and a client that never reads holds a connection for half a second.
+func TestWireCloseEnds(t *testing.T) {
+	client, server := net.Pipe()
+	defer client.Close()
+	w := newWire(server, wireConfig{})
+	go io.WriteString(client, "GET /\r\n")
+	if n, err := w.Read(make([]byte, 100)); n == 0 || err != nil {
+		t.Fatalf("got %d bytes, %v", n, err)
+	}
+	start := time.Now()
+	w.Close()
+	if d := time.Since(start); d > lingerTime/2 {
+		t.Errorf("Close took %v", d)
+	}
+	client.SetReadDeadline(time.Now().Add(4 * lingerTime))
+	if _, err := client.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the connection ended with %v, want EOF", err)
+	}
+}
+
+// A head is only taken by the request that was made from it.
+func TestWireTakeHead(t *testing.T) {
+	plain, err := http.NewRequestWithContext(t.Context(), "GET", "/1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := takeHead(plain); ok {
+		t.Error("took a head without a wire")
+	}
+	client, server := net.Pipe()
+	defer client.Close()
+	w := newWire(server, wireConfig{})
+	go fmt.Fprintf(client, wireGet, 1)
+	if _, err := w.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	r := plain.WithContext(wireContext(t.Context(), w))
+	for _, uri := range []string{"/2", "/1"} { // another number, then none left
+		r.RequestURI = uri
+		if h, ok := takeHead(r); !ok || h.Fault == nil || h.Fault.Reason != "internal" {
+			t.Errorf("%s: got %+v, %t, want an internal fault", uri, h, ok)
+		}
+	}
+}
+
 // A client that goes away while its request runs ends the request's context,
 // behind an upgrade or CONNECT too.
 func TestWireClientGone(t *testing.T) {
