@@ -23,6 +23,7 @@ type answer struct {
 	h2      bool
 	waiting bool // the client waits for a 100 that was not sent
 	last    bool // the connection ends with this answer
+	taken   bool // the connection was hijacked
 	gone    bool // the client did not take what was written
 }
 
@@ -101,6 +102,17 @@ func (a *answer) FlushError() error {
 	return http.ErrNotSupported
 }
 
+// finishEarly sends a whole answer of known length now, and not only once its
+// record is written. Over HTTP/2, and in chunks, that would cost a write more.
+func (a *answer) finishEarly() {
+	if a.wrote && !a.h2 && !a.taken && len(a.inner.Header()["Content-Length"]) == 1 {
+		a.x.mu.Lock()
+		a.x.settled = true
+		a.x.mu.Unlock()
+		_ = a.FlushError() // a client that is gone is found by net/http
+	}
+}
+
 // Hijack takes the connection for an upgrade. Its bytes are counted, and a
 // revocation closes it.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
@@ -112,7 +124,7 @@ func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	a.wrote = true
+	a.wrote, a.taken = true, true
 	a.x.breakable(conn)
 	return &hijacked{Conn: conn, x: a.x}, rw, nil
 }

@@ -101,6 +101,7 @@ func (x *exchange) close() {
 		x.end()
 		panic(p)
 	}
+	x.answer.finishEarly()
 	x.end()
 }
 

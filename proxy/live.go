@@ -181,7 +181,7 @@ func (x *exchange) breakable(c net.Conn) {
 // the connection; a tunnel's connections are closed.
 func (x *exchange) revoke() {
 	x.mu.Lock()
-	if x.revoked || x.finished {
+	if x.revoked || x.finished || x.settled {
 		x.mu.Unlock()
 		return
 	}

@@ -41,6 +41,7 @@ type exchange struct {
 	live     bool // in the registry: allowed, and not yet ended
 	opened   bool // its request_open is written
 	finished bool
+	settled  bool // answered whole: there is nothing left to revoke
 	revoked  bool
 	breakers []net.Conn // what a revocation closes
 	prev     *exchange  // in the registry's list

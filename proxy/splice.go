@@ -18,7 +18,7 @@ func (x *exchange) tunnel(w http.ResponseWriter, r *http.Request, rule string) {
 		x.refuse(x.tunnelDenial(err))
 		return
 	}
-	x.answer.status, x.answer.wrote = http.StatusOK, true
+	x.answer.status, x.answer.wrote, x.answer.taken = http.StatusOK, true, true
 	x.takeOver(w, r, func(c *client) {
 		defer c.Close()
 		defer up.Close()
