@@ -71,3 +71,24 @@ func BenchmarkEncode(b *testing.B) {
 	}
 	b.SetBytes(int64(len(line)))
 }
+
+// BenchmarkVerify is the cost of one line.
+func BenchmarkVerify(b *testing.B) {
+	l, err := Open(Config{State: b.TempDir(), Session: NewSession(), OnFailure: Warn})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range b.N {
+		if err := l.Append(sampleRequest()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := l.Close(""); err != nil {
+		b.Fatal(err)
+	}
+	b.ResetTimer()
+	report, err := Verify(b.Context(), Chain{Path: l.Path()})
+	if err != nil || !report.OK() {
+		b.Fatal(report.Faults, err)
+	}
+}

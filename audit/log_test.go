@@ -3,6 +3,8 @@ package audit
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -95,4 +97,12 @@ func fileSize(t *testing.T, path string) int64 {
 		t.Fatal(err)
 	}
 	return info.Size()
+}
+
+func unavailable(err error) error {
+	var r interface{ Reason() string }
+	if !errors.As(err, &r) || r.Reason() != "audit_unavailable" {
+		return fmt.Errorf("%v instead of audit_unavailable", err)
+	}
+	return nil
 }

@@ -46,6 +46,24 @@ func TestModes(t *testing.T) {
 	}
 }
 
+// Blocks that were held ahead are given back, at a rotation and at the end.
+func TestTrim(t *testing.T) {
+	l := mustOpen(t, Config{State: t.TempDir(), Session: "S1", MaxSize: 2000})
+	for range 8 {
+		mustAppend(t, l, sampleRequest())
+	}
+	mustClose(t, l)
+	for _, file := range (Chain{Path: l.Path()}).Files() {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held := info.Sys().(*syscall.Stat_t).Blocks * 512; held > 16<<10 {
+			t.Errorf("%s of %d bytes holds %d", filepath.Base(file), info.Size(), held)
+		}
+	}
+}
+
 // Nothing is opened through a link, and nothing but a regular file is written.
 func TestOddFiles(t *testing.T) {
 	dir := t.TempDir()

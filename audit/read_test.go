@@ -174,6 +174,37 @@ func TestTail(t *testing.T) {
 	}
 }
 
+// A follower shows nothing of a torn line, and goes on when the next session
+// has moved it aside.
+func TestTailTorn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.jsonl")
+	mustClose(t, mustOpen(t, Config{File: path, Session: "S1"}))
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.WriteString(strings.Repeat("torn", 300))
+	f.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var got []string
+	for line, err := range Tail(ctx, Chain{Path: path}, Filter{}, false) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(line.Record.Kind))
+		if len(got) == 2 {
+			time.AfterFunc(250*time.Millisecond, func() { mustClose(t, mustOpen(t, Config{File: path, Session: "S2"})) })
+		}
+		if len(got) == 5 {
+			break
+		}
+	}
+	if s := strings.Join(got, " "); s != "session_start session_end recovered session_start session_end" {
+		t.Error(s)
+	}
+}
+
 func TestConsole(t *testing.T) {
 	at := time.Date(2026, 11, 30, 17, 2, 11, 123456789, time.UTC)
 	code := 2

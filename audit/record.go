@@ -66,7 +66,9 @@ type Sink interface {
 }
 
 // Record is one line. Members that its kind does not have are not written;
-// see the encoder for which kind has which.
+// see the encoder for which kind has which. Append sets Time where it is zero:
+// a record that is appended twice (request_open, then request) keeps the first
+// time unless its Time is made zero in between.
 type Record struct {
 	Time    time.Time // written in UTC, to the microsecond; zero: the time of Append
 	Seq     uint64    // set by Append: counts from 1 in the session

@@ -38,9 +38,12 @@ func (l *Log) rotate(unwritten int64) {
 		l.warn(err)
 		return
 	}
-	if err := finishFile(old, size, old != l.locks); err != nil {
-		l.warn(err)
-	}
+	// Syncing may take longer than a request can wait. Close waits for it.
+	l.wg.Go(func() {
+		if err := finishFile(old, size, old != l.locks); err != nil {
+			l.warn(err)
+		}
+	})
 }
 
 // nextFile makes the next file, with room for need bytes and some more.

@@ -97,14 +97,6 @@ func (d disk) verify(verdict string, want int) error {
 	return nil
 }
 
-func unavailable(err error) error {
-	var r interface{ Reason() string }
-	if !errors.As(err, &r) || r.Reason() != "audit_unavailable" {
-		return fmt.Errorf("%v instead of audit_unavailable", err)
-	}
-	return nil
-}
-
 // fillRoom uses up what was allocated ahead, so that the next record needs the
 // disk.
 func fillRoom(l *Log) (n int, err error) {
