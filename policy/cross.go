@@ -39,7 +39,7 @@ func (d *doc) crossEnvironment(e *Environment) {
 	if off && s.Type == BackendNone {
 		d.fail(pos.network, KindConflict, "type: none cannot take the network away")
 	}
-	if off && hasRules {
+	if off && hasRules && s.Type != BackendNone {
 		later := pos.rules
 		if pos.network.after(later) {
 			later = pos.network
@@ -148,12 +148,17 @@ func (p *Policy) environments() []*Environment {
 
 // crossRecord refuses a record that the sandbox could write.
 func (d *doc) crossRecord(record grant, e *Environment) {
-	for _, g := range e.pos.writable {
-		if within(record.text, g.text) {
-			d.fail(record.at, KindConflict, "the record lies below a grant that the sandbox can write (line %d)", g.at.line)
-			return
-		}
+	if e.Writes(record.text) {
+		d.fail(record.at, KindConflict, "the record would lie where the sandbox can write")
 	}
+}
+
+// Writes says that a path lies below what the sandbox can write, a kept home
+// included. Paths are compared as they are spelled, with the caller's folder
+// taken for the policy file's: what they are on this host, links followed, is
+// for the caller to compare.
+func (e *Environment) Writes(path string) bool {
+	return slices.ContainsFunc(e.pos.writable, func(g grant) bool { return within(path, g.text) })
 }
 
 // crossTunnels refuses a tunnel to a host and port that another rule or a

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -94,6 +95,12 @@ func (d *doc) sandbox(v value, key spot, e *Environment, parent *Environment) {
 		e.Private, e.PrivateList, e.Credentials = parent.Private, parent.PrivateList, parent.Credentials
 		e.inherited = true
 		e.pos = places{sandbox: key, fork: own.fork, scratch: own.scratch}
+		// Relative grants are below this environment's folder now.
+		for _, p := range slices.Concat(e.Sandbox.WritePaths, e.Sandbox.WriteFiles, []string{e.Sandbox.Home}) {
+			if p != "" {
+				e.pos.writable = append(e.pos.writable, grant{d.granted(p, e.Cwd), key})
+			}
+		}
 		return
 	}
 	e.HasSandbox, e.HasRules = true, false

@@ -87,6 +87,10 @@ func reaches(list []rules.Rule, t credbroker.Target) bool {
 // this list in words.
 type issuing struct{ method, host, path string }
 
+func (x issuing) request() rules.Request {
+	return rules.Request{Method: x.method, Scheme: "https", Host: x.host, Port: 443, Target: x.path, Length: -1}
+}
+
 var issuingEndpoints = []issuing{
 	{"POST", "api.github.com", "/app/installations/1/access_tokens"},
 	{"POST", "api.github.com", "/applications/c/token/scoped"},
@@ -131,7 +135,18 @@ func (d *doc) lintIssuing(e *Environment) {
 			denies = append(denies, r)
 		}
 	}
+	// Each endpoint is asked once whether a deny rule hits it, and only when a
+	// rule is for its host: the rules of one host may be many.
 	fence := rules.New(append([]rules.Rule{anything}, denies...))
+	fenced := map[issuing]bool{}
+	denied := func(x issuing) bool {
+		hit, asked := fenced[x]
+		if !asked {
+			hit = fence.Decide(x.request()).Verdict != rules.Allow
+			fenced[x] = hit
+		}
+		return hit
+	}
 	for i, r := range e.Rules {
 		if r.Deny || r.Tunnel {
 			continue
@@ -147,8 +162,7 @@ func (d *doc) lintIssuing(e *Environment) {
 				bare.Query = nil
 				alone = rules.New([]rules.Rule{bare})
 			}
-			q := rules.Request{Method: x.method, Scheme: "https", Host: x.host, Port: 443, Target: x.path, Length: -1}
-			if alone.Decide(q).Verdict == "allow" && fence.Decide(q).Verdict == "allow" {
+			if alone.Decide(x.request()).Verdict == rules.Allow && !denied(x) {
 				reached = append(reached, x.method+" "+x.host+x.path)
 			}
 		}

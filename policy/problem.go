@@ -149,9 +149,9 @@ func (e *LoadError) Error() string {
 // and drops those that say the same at the same place.
 func (ps Problems) sorted(rank map[string]int) Problems {
 	slices.SortStableFunc(ps, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(rank[a.File], rank[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
+		return cmp.Or(cmp.Compare(rank[a.File], rank[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Text, b.Text))
 	})
 	return slices.CompactFunc(ps, func(a, b Problem) bool {
-		return a.File == b.File && a.Line == b.Line && a.Col == b.Col && a.Kind == b.Kind && a.Problem == b.Problem && a.Warning == b.Warning
+		return a == b
 	})
 }

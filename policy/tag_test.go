@@ -30,7 +30,7 @@ var ruleForms = []string{
 // and the same without the tag loads.
 func TestTagsAreRefusedEverywhere(t *testing.T) {
 	anchors := []string{"", "&a ", "&a\t", "&a\n        ", "&a # ! c\n        ", "&a\n\n\n        ", "&a # é\r\n        ", "&é "}
-	tags := []string{"! ", "!x ", "!!str ", "!GET ", "!<tag:yaml.org,2002:str> ", "!\n        ", "! # c\n        "}
+	tags := []string{"! ", "!x ", "!!str ", "!GET ", "!* ", "!<tag:yaml.org,2002:str> ", "!\n        ", "! # c\n        "}
 	const head = "sandbox:\n  type: linux_bwrap\n  egress_rules:\n    - GET a.test/**\n"
 	load := func(text string) policy.Problems {
 		_, problems := policy.Load("egressd.yaml", []byte(text), policy.Options{Platform: "linux"})

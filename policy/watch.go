@@ -60,6 +60,9 @@ func (w *Watcher) init() {
 // Run to be running.
 func (w *Watcher) Reload(ctx context.Context) error {
 	w.init()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	answer := make(chan error, 1)
 	select {
 	case w.demands <- answer:
