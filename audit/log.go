@@ -154,7 +154,8 @@ func (l *Log) prevOf(n int) ([]byte, error) {
 
 // Append writes r. See the package comment for what it means that it returned
 // nil. With Block it waits for room and for its line to be written, BlockTimeout
-// at most, and fails with *Unavailable; with Warn it fails only with ErrClosed.
+// at most, and fails with *Unavailable; with Warn it fails only for a kind that
+// is none, and behind Close.
 func (l *Log) Append(r *Record) error {
 	if !r.Kind.known() {
 		return &Unavailable{fmt.Errorf("kind %q is not one", r.Kind)}
