@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -56,9 +57,16 @@ func canonical(host string) (name, problem string) {
 	}
 	name = host
 	if !ascii || hasACELabel(host) {
+		// The tables of x/net/idna decide here and nowhere else. What they make must
+		// stay as it is when it is asked about again, else it is two names.
 		var err error
-		// The tables of x/net/idna decide here and nowhere else.
+		if !utf8.ValidString(host) {
+			return "", "it is no UTF-8"
+		}
 		if name, err = idna.Lookup.ToASCII(host); err != nil {
+			return "", "it is no internationalised name (RFC 5891)"
+		}
+		if again, err := idna.Lookup.ToASCII(name); err != nil || again != name {
 			return "", "it is no internationalised name (RFC 5891)"
 		}
 		converted = true
