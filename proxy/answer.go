@@ -113,6 +113,14 @@ func (a *answer) finishEarly() {
 	}
 }
 
+// finishBroken sends what is buffered of an answer that breaks off, so that the
+// client sees the status that is recorded, and where the answer ended.
+func (a *answer) finishBroken() {
+	if a.wrote && !a.taken && !a.gone && !a.x.isRevoked() {
+		_ = a.FlushError() // the connection ends in any case
+	}
+}
+
 // Hijack takes the connection for an upgrade. Its bytes are counted, and a
 // revocation closes it.
 func (a *answer) Hijack() (net.Conn, *bufio.ReadWriter, error) {

@@ -50,10 +50,6 @@ func (b *requestBody) Read(p []byte) (int, error) {
 
 // bodyDenial tells a malformed body from a client that went away.
 func (x *exchange) bodyDenial(err error) *denial {
-	var fault *wireFault
-	if errors.As(err, &fault) {
-		return &denial{reason: fault.Reason, status: fault.Status, detail: fault.Detail, close: true}
-	}
 	if fault := bodyFault(x.answer.request); fault != nil {
 		return &denial{reason: fault.Reason, status: fault.Status, detail: fault.Detail, close: true}
 	}

@@ -67,7 +67,9 @@ func (f *forwarding) hostPort() string {
 // run sends the request on and passes the answer back.
 func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 	defer func() {
-		if x.isRevoked() && !x.answer.wrote {
+		// An origin that sees its connection end may end its answer properly, in
+		// time for us to read it: a revoked answer must not look whole for that.
+		if x.isRevoked() {
 			panic(http.ErrAbortHandler)
 		}
 	}()

@@ -74,7 +74,7 @@ func (x *exchange) readStreamHead(r *http.Request) *denial {
 	if r.ContentLength != 0 {
 		x.head.expect = r.Header.Get("Expect")
 	}
-	if r.TLS == nil { // the library keeps it from a stream whose :scheme is not https
+	if otherScheme(r) {
 		return badRequest("The scheme of the stream is not the one that is spoken.")
 	}
 	if size := headSize(r); size > x.server.limits.MaxHeaderBytes {
@@ -97,6 +97,7 @@ func headSize(r *http.Request) int {
 // close ends the exchange, however its handler ended, and lets a panic go on.
 func (x *exchange) close() {
 	if p := recover(); p != nil {
+		x.answer.finishBroken()
 		x.broken(p)
 		x.end()
 		panic(p)

@@ -1,11 +1,8 @@
 package proxy
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
-	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -118,37 +115,6 @@ func idPrefix(session string) string {
 	}
 	return strings.ToLower(session) + "-"
 }
-
-// newInner builds the one http.Server. HTTP/1 reaches it through the wire,
-// which has the limits of heads; HTTP/2 as a *tls.Conn.
-func (s *Server) newInner() *http.Server {
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(!s.cfg.NoHTTP2)
-	return &http.Server{
-		Handler: http.HandlerFunc(s.handle), Protocols: protocols, TLSConfig: s.tls,
-		// The wire holds the limit of a head exactly and hands net/http one of
-		// its own making; over HTTP/2 the handler does, up to this.
-		MaxHeaderBytes:               s.limits.MaxHeaderBytes + 64<<10,
-		IdleTimeout:                  s.limits.IdleTimeout, // HTTP/2; kept from the wire
-		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     log.New(io.Discard, "", 0), // would quote clients
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 250, CountError: s.countStreamError},
-		ConnState: func(c net.Conn, state http.ConnState) {
-			if h1, ok := c.(*served); ok {
-				h1.stateChanged(state)
-			}
-		},
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			if h1, ok := c.(*served); ok {
-				ctx = wireContext(ctx, h1.wireConn)
-			}
-			return context.WithValue(ctx, clientKey{}, clientOf(c))
-		},
-	}
-}
-
-type clientKey struct{}
 
 // ServeProxy opens the explicit door on l: CONNECT and absolute-form requests.
 // It returns when l ends, nil after Shutdown, and closes l.
@@ -289,54 +255,4 @@ func (s *Server) SetPolicy(p *Policy) {
 	old := s.current.Swap(force)
 	s.live.revise(force)
 	old.up.close()
-}
-
-// Shutdown closes the listeners, tells HTTP/2 clients to go away, and waits for
-// what runs, tunnels and upgrades included. When ctx ends first, what is left
-// is closed, and its error returned.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.mu.Lock()
-	s.closing = true
-	for l := range s.listeners {
-		l.Close()
-	}
-	var fresh []*client
-	for c := range s.clients {
-		if c.isFresh() {
-			fresh = append(fresh, c)
-		}
-	}
-	s.mu.Unlock()
-	for _, c := range fresh {
-		c.Close()
-	}
-	err := s.inner.Shutdown(ctx)
-	select {
-	case <-s.live.wait():
-	case <-ctx.Done():
-		err = ctx.Err()
-	}
-	s.live.stop()
-	s.feed.Close()
-	s.inner.Close()
-	s.mu.Lock()
-	s.closed = true
-	left := make([]*client, 0, len(s.clients))
-	for c := range s.clients {
-		left = append(left, c)
-	}
-	s.mu.Unlock()
-	for _, x := range s.live.snapshot(time.Now().Add(time.Hour)) {
-		x.breakOff()
-	}
-	for _, c := range left {
-		c.Close()
-	}
-	s.current.Load().up.close()
-	s.work.Wait()
-	<-s.live.wait()
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	return err
 }

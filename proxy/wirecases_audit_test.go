@@ -43,23 +43,35 @@ func checkRecords(t *testing.T, h *house, c wireCase, got talked) {
 		}
 		want = append(want, fmt.Sprintf("%d %s", a.Status, answerReason(i, c, got)))
 	}
-	records := h.sink.wait(audit.KindRequest, len(want), 3*time.Second)
+	wanted := len(want)
+	if !got.h2 && len(got.methods) > len(got.answers) {
+		wanted++ // perhaps: the head of what got no answer may have been whole
+	}
+	records := h.sink.wait(audit.KindRequest, wanted, time.Second)
+	if len(records) < len(want) {
+		records = h.sink.wait(audit.KindRequest, len(want), 3*time.Second)
+	}
 	if len(records) < len(want) && h.origin.Raw {
 		// A tunnel's or switch's final record comes with its end.
 		h.stop()
 		records = h.sink.wait(audit.KindRequest, len(want), 3*time.Second)
 	}
 	var have []string
+	cut := 0
 	for _, r := range records {
-		have = append(have, fmt.Sprintf("%d %s", r.Status, r.Reason))
 		checkRecord(t, r)
+		if r.Status == 0 && r.Reason == "client_gone" && len(got.methods) > len(got.answers) {
+			cut++ // a request without an answer, since its client has gone
+			continue
+		}
+		have = append(have, fmt.Sprintf("%d %s", r.Status, r.Reason))
 	}
 	slices.Sort(have)
 	slices.Sort(want)
 	if !slices.Equal(have, want) {
 		t.Errorf("records of requests say %q, the client got %q", have, want)
 	}
-	checkConnections(t, h, c, got, len(want))
+	checkConnections(t, h, c, len(want)+cut)
 	checkSecrets(t, h, c)
 	for end := time.Now().Add(2 * time.Second); h.sink.held() > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
@@ -106,7 +118,7 @@ func checkRecord(t *testing.T, r audit.Record) {
 
 // checkConnections wants a record of kind connection where no request came, and
 // none else.
-func checkConnections(t *testing.T, h *house, c wireCase, got talked, requests int) {
+func checkConnections(t *testing.T, h *house, c wireCase, requests int) {
 	t.Helper()
 	list := h.sink.of(audit.KindConnection)
 	if requests > 0 && c.Idle == 0 && len(list) > 0 {

@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+)
+
+// The library accepts `:scheme: http` on a stream inside TLS. It leaves
+// Request.TLS nil for such a stream, but only until a wrapper of its own fills
+// it in again, before any handler sees it; nothing else of the request tells.
+// So a handler of ours stands between the two.
+
+// otherSchemeKey marks the context of a stream whose :scheme is not https.
+type otherSchemeKey struct{}
+
+// schemeHandler marks such streams and hands all on to the library's wrapper.
+type schemeHandler struct{ http.Handler }
+
+// ServeHTTP is called by the HTTP/2 server.
+func (h schemeHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.TLS == nil {
+		r = r.WithContext(context.WithValue(r.Context(), otherSchemeKey{}, true))
+	}
+	h.Handler.ServeHTTP(w, r)
+}
+
+// BaseContext passes on the context of the connection: the library looks for
+// this method on its wrapper.
+func (h schemeHandler) BaseContext() context.Context {
+	if b, ok := h.Handler.(interface{ BaseContext() context.Context }); ok {
+		return b.BaseContext()
+	}
+	return context.Background()
+}
+
+// otherScheme tells of a stream whose :scheme is not the one that is spoken.
+func otherScheme(r *http.Request) bool {
+	return r.Context().Value(otherSchemeKey{}) != nil
+}
+
+// watchSchemes puts schemeHandler in its place. The library installs HTTP/2 at
+// the first Serve, so that one is on a listener that has ended.
+func watchSchemes(server *http.Server) {
+	server.Serve(endedListener{})
+	for name, serve := range server.TLSNextProto {
+		server.TLSNextProto[name] = func(s *http.Server, c *tls.Conn, h http.Handler) {
+			serve(s, c, schemeHandler{h})
+		}
+	}
+}
+
+// endedListener accepts nothing.
+type endedListener struct{}
+
+func (endedListener) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (endedListener) Close() error              { return nil }
+func (endedListener) Addr() net.Addr            { return &net.TCPAddr{} }
