@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/egressd/egressd/rules"
 )
@@ -122,6 +123,49 @@ func TestAllowAllocatesNothing(t *testing.T) {
 	} {
 		if n := testing.AllocsPerRun(200, f); n != 0 {
 			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
+
+// A decision must not grow with the number of hosts. The bound is wide, since
+// machines are busy; BenchmarkDecide shows the true figures.
+func TestCostStaysFlat(t *testing.T) {
+	cost := func(n int) float64 {
+		set, r := spread(t, n)
+		best := 0.0
+		for range 5 {
+			res := testing.Benchmark(func(b *testing.B) {
+				for range b.N {
+					set.Decide(r)
+				}
+			})
+			if ns := float64(res.T) / float64(res.N); best == 0 || ns < best {
+				best = ns
+			}
+			if best < 1000 {
+				break
+			}
+		}
+		return best
+	}
+	few, many := cost(10), cost(100000)
+	if many > 3*few+1000 {
+		t.Errorf("%.0f ns with 10 rules, %.0f with 100,000", few, many)
+	}
+}
+
+// The worst path there is takes milliseconds, whatever deny rules walk it.
+func TestWorstPathIsBounded(t *testing.T) {
+	list := []any{"GET a.test/**"}
+	for i := range 20 {
+		list = append(list, fmt.Sprintf("!* a.test/**/a/**/a/**/a/**/a*a*a*a/**/z%d", i))
+	}
+	set := compileAny(t, list)
+	for _, path := range []string{worstPath(16 << 10), strings.Repeat("/a", 8<<10), "/" + strings.Repeat("a", 16<<10-1), strings.Repeat("/a%2Fa", 2700)} {
+		start := time.Now()
+		set.Decide(rules.Request{Method: "GET", Scheme: "https", Host: "a.test", Target: path, At: someday})
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%.20s… took %v", path, took)
 		}
 	}
 }
