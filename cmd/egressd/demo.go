@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// demoOrigin is the hidden command that plays api.example.test in the tour of
+// `make run`: HTTPS on a loopback port, with a certificate of its own.
+func demoOrigin() *cobra.Command {
+	var caOut string
+	cmd := &cobra.Command{
+		Use: "demo-origin", Hidden: true, Args: cobra.NoArgs,
+		Short: "play api.example.test for the tour",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := interruptible(cmd)
+			defer stop()
+			return serveDemo(ctx, cmd, caOut)
+		},
+	}
+	cmd.Flags().StringVar(&caOut, "ca-out", "", "write the origin's CA certificate, as PEM, to this file")
+	return cmd
+}
+
+func serveDemo(ctx context.Context, cmd *cobra.Command, caOut string) error {
+	cert, caPEM, err := demoCertificate()
+	if err != nil {
+		return fmt.Errorf("making the origin's certificate: %w", err)
+	}
+	if caOut != "" {
+		if err := os.WriteFile(caOut, caPEM, 0o644); err != nil {
+			return fmt.Errorf("writing the origin's CA: %w", err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("opening the origin's port: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		// An error here is a client that left: there is nobody to tell.
+		_ = json.NewEncoder(w).Encode(map[string]string{"hello": "from api.example.test", "method": r.Method, "path": r.URL.Path})
+	})
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}}
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{"listen": l.Addr().String()}); err != nil {
+		return fmt.Errorf("saying where the origin listens: %w", err)
+	}
+	if err := srv.ServeTLS(l, "", ""); err != nil && ctx.Err() == nil {
+		return fmt.Errorf("serving the origin: %w", err)
+	}
+	return nil
+}
+
+func demoCertificate() (tls.Certificate, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "egressd demo origin"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		DNSNames: []string{"api.example.test"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, nil, err
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key},
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
+}

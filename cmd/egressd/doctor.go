@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/netns"
+	"github.com/egressd/egressd/netns/mount"
+)
+
+// finding is one thing that doctor looked at.
+type finding struct {
+	Check  string `json:"check"`
+	OK     bool   `json:"ok"`
+	Found  string `json:"found"`
+	Advice string `json:"advice,omitempty"`
+}
+
+func doctorCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "try what a sandbox needs on this host, and say what is missing", Args: cobra.NoArgs,
+		Long: `Try what a sandbox needs on this host: the isolation program, namespaces, how
+traffic is captured, and the certificate authority. It makes a real sandbox and
+looks from inside. Exit status: 0, or 1 when a policy could not be enforced.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
+			defer cancel()
+			findings := examine(ctx)
+			if err := report(cmd.OutOrStdout(), findings, asJSON); err != nil {
+				return fmt.Errorf("printing the findings: %w", err)
+			}
+			for _, f := range findings {
+				if !f.OK {
+					return exitCode(1)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array")
+	return cmd
+}
+
+func report(out io.Writer, findings []finding, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(out).Encode(findings)
+	}
+	for _, f := range findings {
+		mark := "ok  "
+		if !f.OK {
+			mark = "FAIL"
+		}
+		if _, err := fmt.Fprintf(out, "%s  %-11s %s\n", mark, f.Check, f.Found); err != nil {
+			return err
+		}
+		if f.Advice != "" {
+			if _, err := fmt.Fprintf(out, "                  %s\n", f.Advice); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// examine runs the checks, each for real.
+func examine(ctx context.Context) []finding {
+	var all []finding
+	add := func(check string, err error, found, advice string) {
+		f := finding{Check: check, OK: err == nil, Found: found, Advice: advice}
+		if err != nil {
+			f.Found = err.Error()
+			if h, ok := err.(interface{ Hint() string }); ok && advice == "" {
+				f.Advice = h.Hint()
+			}
+		}
+		all = append(all, f)
+	}
+	bwrap, err := netns.FindBwrap(os.Getenv("PATH"), nil)
+	version := ""
+	if err == nil {
+		version, err = netns.BwrapVersion(ctx, bwrap)
+	}
+	add("isolation", err, bwrap+" "+version, "")
+	if err != nil {
+		return all
+	}
+	box, err := trial(ctx)
+	if err != nil {
+		add("namespaces", err, "", namespaceAdvice())
+		return all
+	}
+	defer box.Close() // the trial is over whatever it says
+	who := fmt.Sprintf("programs run as uid %d of this host", box.HostUID())
+	add("namespaces", nil, who, "")
+	switch {
+	case box.Transparent():
+		add("capture", nil, "transparent: clients that ignore proxies are caught too", "")
+	default:
+		add("capture", nil, "explicit only: clients must honour the proxy variables, others find no network", namespaceAdvice())
+	}
+	for _, note := range box.Notes() {
+		add("note", nil, note, "")
+	}
+	failures, err := box.Check(ctx, netns.Check{Kind: netns.CheckReadOnly, Path: "/usr"},
+		netns.Check{Kind: netns.CheckAbsent, Path: "/etc/shadow"}, netns.Check{Kind: netns.CheckDevices}, netns.Check{Kind: netns.CheckRoutes})
+	if err == nil && len(failures) > 0 {
+		err = fmt.Errorf("%s", strings.Join(failures, "; "))
+	}
+	add("inside", err, "/usr takes no write, /etc is made new, no network but lo", "")
+	all = append(all, examineCA())
+	return all
+}
+
+// trial makes a sandbox like run's, for a program that is never started.
+func trial(ctx context.Context) (*netns.Session, error) {
+	d, err := findDirs()
+	if err != nil {
+		return nil, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("finding the working folder: %w", err)
+	}
+	c := netns.Config{Argv: []string{"true"}, Cwd: cwd, Grants: []mount.Grant{{Path: cwd}}, Home: d.home,
+		Network: netns.Captured, Path: os.Getenv("PATH")}
+	if d.uid != os.Getuid() {
+		c.Invoker = netns.Invoker{SudoUID: d.uid, SudoGID: d.gid}
+	}
+	for _, end := range []**os.File{&c.Streams.Stdin, &c.Streams.Stdout, &c.Streams.Stderr} {
+		if *end, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+			return nil, fmt.Errorf("opening %s: %w", os.DevNull, err)
+		}
+	}
+	return netns.Start(ctx, c)
+}
+
+// namespaceAdvice names what on this host keeps users from making namespaces.
+func namespaceAdvice() string {
+	for _, s := range []struct{ file, bad, advice string }{
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
+			"AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns=1): give egressd a profile with `userns,`, as deploy/apparmor/egressd shows"},
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "user namespaces are off: sysctl kernel.unprivileged_userns_clone=1"},
+		{"/proc/sys/user/max_user_namespaces", "0", "user namespaces are off: sysctl user.max_user_namespaces=10000"},
+	} {
+		if data, err := os.ReadFile(s.file); err == nil && strings.TrimSpace(string(data)) == s.bad {
+			return s.advice
+		}
+	}
+	return ""
+}
+
+// examineCA makes an authority and a leaf as a session does.
+func examineCA() finding {
+	f := finding{Check: "CA", OK: true}
+	roots, err := hostRoots()
+	var issuer *ca.Issuer
+	if err == nil {
+		issuer, err = ca.New(ca.Config{})
+	}
+	if err == nil {
+		_, err = issuer.Leaf("api.example.test")
+	}
+	if err != nil {
+		return finding{Check: "CA", Found: err.Error(), Advice: "install the package ca-certificates"}
+	}
+	f.Found = fmt.Sprintf("an authority for the session can be made; this host trusts %s", count(strings.Count(string(roots), "BEGIN CERTIFICATE"), "root"))
+	return f
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"context"
+)
+
+// passed are the variables of the caller that a program inside may see,
+// beside LC_*, and HOME, TMPDIR, USER and LOGNAME, which netns sets: what it needs to speak the user's language to the user's
+// terminal, and nothing that could hold a secret.
+var passed = []string{"TERM", "COLORTERM", "LANG", "TZ", "SHELL", "EDITOR", "NO_COLOR", "CI"}
+
+// proxyVariables lead clients that honour them to the explicit door. NO_PROXY
+// is short and has no wildcards, since curl, Python and Go read it differently.
+func proxyVariables(url string) []string {
+	const direct = "localhost,127.0.0.1,::1"
+	return []string{
+		"HTTP_PROXY=" + url, "http_proxy=" + url,
+		"HTTPS_PROXY=" + url, "https_proxy=" + url,
+		"NO_PROXY=" + direct, "no_proxy=" + direct,
+		"NODE_USE_ENV_PROXY=1", "GIT_TERMINAL_PROMPT=0",
+	}
+}
+
+// sandboxEnviron is the environment inside but for trust and proxy: the
+// allowlist, and what the policy passes through.
+func sandboxEnviron(host, passthrough []string, visible func(dir string) bool) []string {
+	var env []string
+	for _, kv := range host {
+		name, value, ok := strings.Cut(kv, "=")
+		if !ok || name == "" {
+			continue
+		}
+		switch {
+		case name == "PATH":
+			env = append(env, "PATH="+visiblePath(value, visible))
+		case slices.Contains(passed, name), strings.HasPrefix(name, "LC_"), slices.Contains(passthrough, name):
+			env = append(env, kv)
+		}
+	}
+	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "PATH=") }) {
+		env = append(env, "PATH="+visiblePath("/usr/local/bin:/usr/bin:/bin", visible))
+	}
+	return env
+}
+
+// visiblePath keeps the absolute entries of a search path that exist inside.
+func visiblePath(path string, visible func(string) bool) string {
+	var keep []string
+	for _, dir := range filepath.SplitList(path) {
+		if filepath.IsAbs(dir) && visible(dir) && !slices.Contains(keep, dir) {
+			keep = append(keep, dir)
+		}
+	}
+	return strings.Join(keep, ":")
+}
+
+// safePath is the host's search path less every entry that the sandbox could
+// write to: relative ones, and those below cwd or a writable grant. Programs
+// that egressd starts on the host are looked up in it alone.
+func safePath(path string, writable []string) string {
+	var keep []string
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			continue
+		}
+		if !slices.ContainsFunc(writable, func(w string) bool { return within(real, w) || within(dir, w) }) {
+			keep = append(keep, dir)
+		}
+	}
+	return strings.Join(keep, ":")
+}
+
+// lookSafe finds a program in a search path made by safePath.
+func lookSafe(name, path string) string {
+	for _, dir := range filepath.SplitList(path) {
+		file := filepath.Join(dir, name)
+		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return file
+		}
+	}
+	return ""
+}
+
+// within says whether a clean absolute path is the folder or lies below it.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
+
+// gitIdentity is the name and address of the caller's git settings as the
+// variables that git reads, since their ~/.gitconfig is not there inside.
+func gitIdentity(ctx context.Context, home, path string) []string {
+	git := lookSafe("git", path)
+	if git == "" {
+		return nil
+	}
+	ask := func(key string) string {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, git, "config", "--global", "--get", key)
+		cmd.Dir = "/"
+		cmd.Env = []string{"HOME=" + home, "PATH=" + path, "GIT_CONFIG_NOSYSTEM=1"}
+		out, err := cmd.Output()
+		if err != nil {
+			return ""
+		}
+		return strings.TrimRight(string(out), "\n")
+	}
+	var env []string
+	// One question each: a name that is not set must not hide the address.
+	if name := ask("user.name"); name != "" {
+		env = append(env, "GIT_AUTHOR_NAME="+name, "GIT_COMMITTER_NAME="+name)
+	}
+	if mail := ask("user.email"); mail != "" {
+		env = append(env, "GIT_AUTHOR_EMAIL="+mail, "GIT_COMMITTER_EMAIL="+mail)
+	}
+	return env
+}

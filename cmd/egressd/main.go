@@ -1,0 +1,116 @@
+// Command egressd runs a program that is not trusted in a sandbox whose every
+// connection ends in egressd: judged by rules that deny by default, forwarded,
+// and recorded.
+//
+//	egressd run -- curl https://api.example.com/
+//
+// `egressd help` lists the commands; README.md shows them at work.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/egressd/egressd/netns"
+)
+
+func main() {
+	// The same binary is the helper and the launcher of a sandbox.
+	if netns.Child(os.Args) {
+		return
+	}
+	os.Exit(mainCode(os.Args[1:]))
+}
+
+// exitCode is an error that only carries a status: what there was to say has
+// been said.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// failCode is the status of a command that could not do its work: 125 for
+// run, whose other statuses are the program's, else 1.
+type failCode struct {
+	code int
+	err  error
+}
+
+func (e failCode) Error() string { return e.err.Error() }
+func (e failCode) Unwrap() error { return e.err }
+
+func mainCode(args []string) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	var code exitCode
+	var fail failCode
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &fail):
+		complain(fail.err)
+		return fail.code
+	}
+	complain(err)
+	return 1
+}
+
+// complain prints an error, with its name where scripts look for one, and
+// what to do about it.
+func complain(err error) {
+	text := err.Error()
+	var named interface{ Reason() string }
+	if errors.As(err, &named) && named.Reason() == "no_sandbox_available" {
+		text = named.Reason() + ": " + text
+	}
+	var advised interface{ Hint() string }
+	if errors.As(err, &advised) && advised.Hint() != "" {
+		text += ": " + advised.Hint()
+	}
+	fmt.Fprintf(os.Stderr, "egressd: %s\n", text)
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "egressd",
+		Short:         "run programs you do not trust, with every connection judged and recorded",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(
+		runCommand(), serveCommand(), checkCommand(), explainCommand(), trustCommand(),
+		reloadCommand(), caCommand(), doctorCommand(), auditCommand(), versionCommand(), demoOrigin(),
+	)
+	return root
+}
+
+// interruptible is the context of a command that ends on Ctrl-C or SIGTERM.
+// run is none: there the signals are the program's.
+func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+}
+
+// verbosity is what -q and -v ask for.
+type verbosity struct{ quiet, verbose bool }
+
+func (v verbosity) logger() *slog.Logger {
+	level := slog.LevelWarn
+	switch {
+	case v.quiet:
+		level = slog.LevelError
+	case v.verbose:
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}

@@ -1,0 +1,432 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/netns"
+	"github.com/egressd/egressd/netns/mount"
+	"github.com/egressd/egressd/netns/streams"
+	"github.com/egressd/egressd/policy"
+	"github.com/egressd/egressd/rules"
+)
+
+// The statuses of run that are not the program's own.
+const (
+	exitEgressd = 125 // egressd itself failed: nothing ran
+	proxyURL    = "http://127.0.0.1:3128"
+)
+
+// runFlags are what `egressd run` was told.
+type runFlags struct {
+	policyFlags
+	verbosity
+	audit   string
+	capture string
+	publish []string
+	raw     bool
+}
+
+func runCommand() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:   "run [flags] [--] [CMD [ARG…]]",
+		Short: "run CMD in the sandbox, behind the proxy",
+		Long: `Run CMD (the user's shell if none is given) in a sandbox whose every connection
+is judged by the policy, forwarded and recorded.
+
+Exit status: CMD's, 128+n if signal n ended it; 125 when egressd itself fails,
+126 when CMD cannot be executed, 127 when it is not there.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			code, err := f.run(cmd.Context(), args)
+			if err != nil {
+				return failCode{exitEgressd, err}
+			}
+			return exitCode(code)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	f.register(cmd)
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say only what must be said")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say how the sandbox is made, and a summary at the end")
+	flags.StringVar(&f.audit, "audit", "", "write the record to this `FILE`")
+	flags.StringVar(&f.capture, "capture", "", "transparent: fail where clients that ignore proxies cannot be caught; explicit: do not try")
+	flags.StringArrayVar(&f.publish, "publish", nil, "open a loopback port of the host to one inside: `PORT[:HOSTPORT]` (repeatable)")
+	flags.BoolVar(&f.raw, "raw-terminal", false, "let the program set the clipboard and ask for the terminal's title")
+	return cmd
+}
+
+// run is one session of the main job, from the policy to the program's status.
+func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
+	begin := time.Now()
+	capture, err := captureOf(f.capture)
+	if err != nil {
+		return 0, err
+	}
+	published, err := parsePublish(f.publish)
+	if err != nil {
+		return 0, err
+	}
+	src, err := newSource(f.policyFlags)
+	if err != nil {
+		return 0, err
+	}
+	p, err := src.enforced()
+	if err != nil {
+		return 0, err
+	}
+	if err := unsupported(p, true); err != nil {
+		return 0, err
+	}
+	if len(argv) == 0 {
+		argv = []string{shell()}
+	}
+	f.announce(src, p)
+	r := &runner{flags: f, src: src, policy: p, argv: argv, capture: capture, published: published}
+	if r.cwd, err = src.workingFolder(p); err != nil {
+		return 0, err
+	}
+	if r.grants, err = grantsOf(p, r.cwd, src.dirs.home, os.Stderr); err != nil {
+		return 0, err
+	}
+	if err := r.recordApart(); err != nil {
+		return 0, err
+	}
+	code, err := r.session(ctx)
+	if err == nil && (f.verbose || r.interactive && !f.quiet) && r.counts != nil {
+		fmt.Fprintln(os.Stderr, summary(r.id, r.counts, time.Since(begin)))
+	}
+	return code, err
+}
+
+// announce says what the user must know before anything runs.
+func (f *runFlags) announce(src *source, p *policy.Policy) {
+	switch {
+	case src.path == "" && len(p.Rules) == 0:
+		fmt.Fprintln(os.Stderr, "egressd: no policy: every request is denied. Write egressd.yaml here, allow something with --allow RULE, or have egressd learn write one (a later version)")
+	case p.Unfiltered():
+		fmt.Fprintln(os.Stderr, "egressd: network is NOT filtered (no egress_rules)")
+	}
+}
+
+func shell() string {
+	if s := os.Getenv("SHELL"); filepath.IsAbs(s) {
+		return s
+	}
+	return "/bin/sh"
+}
+
+func captureOf(flag string) (netns.Capture, error) {
+	switch flag {
+	case "":
+		return netns.CaptureAuto, nil
+	case "transparent":
+		return netns.CaptureTransparent, nil
+	case "explicit":
+		return netns.CaptureExplicit, nil
+	}
+	return 0, fmt.Errorf("--capture is transparent or explicit, not %q", flag)
+}
+
+// runner is one run under way.
+type runner struct {
+	flags     *runFlags
+	src       *source
+	policy    *policy.Policy
+	argv      []string
+	cwd       string
+	grants    []mount.Grant
+	capture   netns.Capture
+	published []publication
+
+	id          string
+	counts      audit.Counts
+	interactive bool
+	problem     string // why the program was not started
+	sess        *session
+	box         *netns.Session
+	streams     *streams.Streams
+}
+
+// recordApart refuses a record that the sandbox could write to.
+func (r *runner) recordApart() error {
+	file := r.flags.audit
+	if file == "" {
+		return nil
+	}
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return fmt.Errorf("finding the record: %w", err)
+	}
+	real := abs
+	if dir := realPath(filepath.Dir(abs)); dir != "" {
+		real = filepath.Join(dir, filepath.Base(abs))
+	}
+	for _, g := range r.grants {
+		if g.Write && (within(abs, g.Path) || within(real, g.Path)) {
+			return fmt.Errorf("--audit %s lies in %s, which the sandbox may write: name another folder", file, g.Path)
+		}
+	}
+	r.flags.audit = abs
+	return nil
+}
+
+// writable are the folders the sandbox can write, cwd always among them:
+// nothing there is run on the host.
+func (r *runner) writable() []string {
+	list := []string{r.cwd}
+	for _, g := range r.grants {
+		if g.Write {
+			list = append(list, g.Path)
+		}
+	}
+	return list
+}
+
+func (r *runner) session(ctx context.Context) (code int, err error) {
+	logger := r.flags.logger()
+	if r.sess, err = newSession(sessionConfig{dirs: r.src.dirs, src: r.src, policy: r.policy, audit: r.flags.audit,
+		start: audit.Record{Argv: r.argv}, logger: logger}); err != nil {
+		return 0, err
+	}
+	r.id, r.sess.sandboxed = r.sess.id, true
+	reason := "failed"
+	defer func() {
+		if e := r.sess.close(reason); e != nil {
+			err = errors.Join(err, fmt.Errorf("closing the session: %w", e))
+		}
+		if err == nil {
+			r.counts = r.sess.log.Counts()
+		}
+	}()
+	config, err := r.config(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if r.streams, err = streams.Open(streams.Config{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Raw: r.flags.raw}); err != nil {
+		return 0, err
+	}
+	defer func() {
+		e := r.streams.Close()
+		if r.problem != "" {
+			fmt.Fprintf(os.Stderr, "egressd: %s\n", r.problem)
+		}
+		if e != nil {
+			fmt.Fprintf(os.Stderr, "egressd: %v\n", e)
+			if code == 0 {
+				code = exitEgressd
+			}
+		}
+	}()
+	r.interactive = r.streams.Terminal()
+	config.Streams = r.streams.Program()
+	if r.box, err = netns.Start(ctx, config); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if e := r.box.Close(); e != nil {
+			logger.Warn("closing the sandbox", "err", e)
+		}
+	}()
+	for _, note := range r.box.Notes() {
+		fmt.Fprintf(os.Stderr, "egressd: %s\n", note)
+	}
+	if code, err = r.live(ctx); err == nil {
+		reason = "exit"
+	}
+	return code, err
+}
+
+// live serves the sandbox while its program runs.
+func (r *runner) live(ctx context.Context) (int, error) {
+	doors, err := r.openDoors()
+	if err != nil {
+		return 0, err
+	}
+	defer doors()
+	if err := r.selfTest(ctx); err != nil {
+		return 0, err
+	}
+	stop, err := r.sess.control(ctx, r.writable())
+	if err != nil {
+		return 0, err
+	}
+	defer stop()
+	ports, err := r.publish(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer ports()
+	if err := r.streams.Attach(r.box.Terminal(), r.box.HostUID(), r.box.HostGID()); err != nil {
+		return 0, err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	if err := r.box.Go(ctx); err != nil {
+		var no *netns.NotStarted
+		if errors.As(err, &no) {
+			r.problem = no.Problem + r.advice(no) // said when the terminal is the user's again
+			return no.Code, nil
+		}
+		return 0, err
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go r.signals(ctx, signals, ended)
+	return r.box.Wait()
+}
+
+// signals passes what egressd is sent on to the program. SIGHUP reloads the
+// policy, but for a terminal that is gone.
+func (r *runner) signals(ctx context.Context, in <-chan os.Signal, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		case s := <-in:
+			sig, ok := s.(syscall.Signal)
+			if !ok {
+				continue
+			}
+			if sig == syscall.SIGHUP && !r.streams.HungUp() {
+				_ = r.sess.reload(ctx) // it has said what there is to say
+				continue
+			}
+			if err := r.box.Signal(unix.Signal(sig), true); err != nil {
+				r.sess.logger.Warn("passing a signal on", "signal", sig, "err", err)
+			}
+		}
+	}
+}
+
+// advice helps where a program that is on the host is not there inside.
+func (r *runner) advice(no *netns.NotStarted) string {
+	if no.Code != 127 || filepath.Base(r.argv[0]) != r.argv[0] {
+		return ""
+	}
+	file := lookSafe(r.argv[0], os.Getenv("PATH"))
+	if file == "" {
+		return ""
+	}
+	dirs := []string{filepath.Dir(file)}
+	if real := realPath(file); real != "" && filepath.Dir(real) != dirs[0] {
+		dirs = append(dirs, filepath.Dir(real))
+	}
+	dirs = slices.DeleteFunc(dirs, visibleIn(r.grants))
+	if len(dirs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; on this host it is %s: grant its folder with read_paths: %q", file, dirs)
+}
+
+// config is the sandbox as the policy wants it.
+func (r *runner) config(ctx context.Context) (netns.Config, error) {
+	p, d := r.policy, r.src.dirs
+	c := netns.Config{
+		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
+		Hidden: hidden(d, d.home), ReadOnly: r.src.readOnly(p, r.cwd), Home: d.home,
+		Capture: r.capture, Path: os.Getenv("PATH"), Event: r.event,
+	}
+	if d.uid != os.Getuid() {
+		c.Invoker = netns.Invoker{SudoUID: d.uid, SudoGID: d.gid}
+	}
+	var err error
+	path := safePath(os.Getenv("PATH"), r.writable())
+	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
+	c.Env = append(c.Env, gitIdentity(ctx, d.home, path)...)
+	switch {
+	case p.HasRules:
+		c.Network, c.Names = netns.Captured, r.sess.now.set
+		bundle := ca.Bundle(r.sess.roots, r.sess.issuer.PEM())
+		if c.Files, err = trustFiles(bundle, d.home); err != nil {
+			return c, err
+		}
+		c.Env = append(c.Env, proxyVariables(proxyURL)...)
+		c.Env = append(c.Env, ca.Variables(bundlePath, filepath.Dir(bundlePath))...)
+	default:
+		c.Network = netns.NoNetwork
+		if p.Sandbox.AllowNetwork {
+			c.Network = netns.HostNetwork
+		}
+		if c.Files, err = trustFiles(r.sess.roots, d.home); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// event records what happens inside and acts on a program that stopped.
+func (r *runner) event(e netns.Event) {
+	switch e.Kind {
+	case netns.Stopped:
+		r.streams.Stopped(func() {
+			if err := r.box.Signal(unix.SIGCONT, true); err != nil {
+				r.sess.logger.Warn("letting the program go on", "err", err)
+			}
+		})
+	case netns.Continued:
+	default:
+		r.question(e)
+	}
+}
+
+// openDoors serves what comes from inside; the returned function waits for the
+// doors' ends.
+func (r *runner) openDoors() (func(), error) {
+	if !r.policy.HasRules {
+		return func() {}, nil
+	}
+	if err := r.sess.serve(r.box, "explicit", ""); err != nil {
+		return nil, err
+	}
+	r.sess.names = func(set *rules.Set) error { return r.box.SetNames(set) }
+	done := make(chan struct{}, 2)
+	for l, serve := range map[string]func() error{
+		"explicit":    func() error { return r.sess.proxy.ServeProxy(r.box.Explicit()) },
+		"transparent": func() error { return r.sess.proxy.ServeCaptured(r.box.Captured()) },
+	} {
+		go func() {
+			if err := serve(); err != nil {
+				r.sess.logger.Debug("a door closed", "door", l, "err", err)
+			}
+			done <- struct{}{}
+		}()
+	}
+	return func() {
+		_ = r.box.Close() // its error is told where it is closed for good
+		<-done
+		<-done
+	}, nil
+}
+
+// question records what was asked of the DNS stub, once for each name and type.
+func (r *runner) question(e netns.Event) {
+	if r.sess.sink.closed() {
+		return
+	}
+	record := audit.Record{Kind: audit.KindDNS, Host: e.Name, Qtype: e.Type}
+	if e.Kind == netns.PortTaken {
+		record.Verdict, record.Reason, record.Port = "error", "connect", int(e.At.Port())
+	} else if e.Err != nil {
+		record.Verdict, record.Reason = "error", "dns"
+	}
+	go func() { // whoever tells of an event must not wait for the disk
+		if err := r.sess.log.Append(&record); err != nil {
+			r.sess.logger.Debug("recording a question", "err", err)
+		}
+	}()
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/netns"
+)
+
+// selfTestTime bounds the whole self-test.
+const selfTestTime = 10 * time.Second
+
+// selfTest proves from inside, before the program starts, that the sandbox
+// holds: whatever fails, nothing runs. It is one record, and none of what it
+// asks counts as a request.
+func (r *runner) selfTest(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, selfTestTime)
+	defer cancel()
+	r.sess.sink.set(true)
+	defer r.sess.sink.set(false)
+	probes := []func(context.Context) error{r.probeInside}
+	if r.policy.HasRules {
+		probes = append(probes, r.probeDenied, r.probeRefused)
+		if r.box.Transparent() {
+			probes = append(probes, r.probeName)
+		}
+	}
+	errs := make([]error, len(probes))
+	var wg sync.WaitGroup
+	for i, probe := range probes {
+		wg.Go(func() { errs[i] = probe(ctx) })
+	}
+	wg.Wait()
+	err := errors.Join(errs...)
+	verdict := "allow"
+	if err != nil {
+		verdict = "error"
+	}
+	if e := r.sess.log.Append(&audit.Record{Kind: audit.KindSelfTest, Verdict: verdict}); e != nil {
+		return e
+	}
+	if err != nil {
+		return fmt.Errorf("the self-test of the sandbox failed, nothing was run: %w", err)
+	}
+	return nil
+}
+
+// probeInside looks at files and devices through the launcher.
+func (r *runner) probeInside(ctx context.Context) error {
+	checks := []netns.Check{{Kind: netns.CheckReadOnly, Path: "/usr"}}
+	for _, path := range []string{"/etc/shadow", r.src.dirs.state} {
+		checks = append(checks, netns.Check{Kind: netns.CheckAbsent, Path: path})
+	}
+	if r.policy.HasRules || !r.policy.Sandbox.AllowNetwork {
+		checks = append(checks, netns.Check{Kind: netns.CheckDevices}, netns.Check{Kind: netns.CheckRoutes})
+	}
+	failures, err := r.box.Check(ctx, checks...)
+	for _, f := range failures {
+		err = errors.Join(err, errors.New(f))
+	}
+	return err
+}
+
+// selfTestHost is a name that no rule can mean.
+func selfTestHost() string { return "self-test-" + rand.Text()[:12] + ".egressd.internal" }
+
+// probeDenied asks the explicit proxy for what no rule allows.
+func (r *runner) probeDenied(ctx context.Context) error {
+	c, err := r.box.Dial(ctx, "tcp", "127.0.0.1:3128")
+	if err != nil {
+		return fmt.Errorf("reaching the proxy: %w", err)
+	}
+	host := selfTestHost()
+	return deniedBy(c, "http://"+host+"/", host, "the proxy")
+}
+
+// deniedBy sends a request over c and wants egressd's own 403.
+func deniedBy(c net.Conn, target, host, door string) error {
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(selfTestTime)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", target, host); err != nil {
+		return fmt.Errorf("asking %s: %w", door, err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return fmt.Errorf("asking %s: %w", door, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden || resp.Header.Get("Proxy-Status") == "" {
+		return fmt.Errorf("asking %s: a request that no rule allows was answered %d, not refused", door, resp.StatusCode)
+	}
+	return nil
+}
+
+// probeRefused dials what nothing listens on: each must be refused at once.
+func (r *runner) probeRefused(ctx context.Context) error {
+	targets := []string{"203.0.113.7:9"}
+	udp := []string{"203.0.113.7:443"}
+	if r.box.IPv6() {
+		targets, udp = append(targets, "[2001:db8::7]:9"), append(udp, "[2001:db8::7]:443")
+	}
+	for _, addr := range targets {
+		c, err := r.box.Dial(ctx, "tcp", addr)
+		if err == nil {
+			c.Close()
+			return fmt.Errorf("dialling %s from inside: it connects", addr)
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ENETUNREACH) {
+			return fmt.Errorf("dialling %s from inside: it is not refused: %w", addr, err)
+		}
+	}
+	for _, addr := range udp {
+		if err := r.udpRefused(ctx, addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) udpRefused(ctx context.Context, addr string) error {
+	c, err := r.box.Dial(ctx, "udp", addr)
+	if err != nil {
+		return nil //nolint:nilerr // no datagram can leave: just as well
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := c.Write([]byte("x")); err == nil {
+		_, err = c.Read(make([]byte, 1))
+		if !errors.Is(err, syscall.ECONNREFUSED) {
+			return fmt.Errorf("sending to UDP %s from inside: it is not refused (%v)", addr, err)
+		}
+	}
+	return nil
+}
+
+// probeName asks the DNS stub for a name that no rule knows, dials the answer
+// on 80 and 443, and wants the refusal; on 443 the certificate must verify.
+func (r *runner) probeName(ctx context.Context) error {
+	host := selfTestHost()
+	addr, err := r.askStub(ctx, host)
+	if err != nil {
+		return err
+	}
+	c, err := r.box.Dial(ctx, "tcp", netip.AddrPortFrom(addr, 80).String())
+	if err != nil {
+		return fmt.Errorf("dialling the address of a name: %w", err)
+	}
+	if err := deniedBy(c, "/", host, "the captured port 80"); err != nil {
+		return err
+	}
+	if c, err = r.box.Dial(ctx, "tcp", netip.AddrPortFrom(addr, 443).String()); err != nil {
+		return fmt.Errorf("dialling the address of a name: %w", err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(r.sess.issuer.Certificate())
+	t := tls.Client(c, &tls.Config{RootCAs: pool, ServerName: host, NextProtos: []string{"http/1.1"}, CurvePreferences: []tls.CurveID{tls.X25519}})
+	if err := t.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return fmt.Errorf("verifying the session's certificate: %w", err)
+	}
+	return deniedBy(t, "/", host, "the captured port 443")
+}
+
+func (r *runner) askStub(ctx context.Context, host string) (netip.Addr, error) {
+	fail := func(err error) (netip.Addr, error) {
+		return netip.Addr{}, fmt.Errorf("asking the DNS stub: %w", err)
+	}
+	name, err := dnsmessage.NewName(host + ".")
+	if err != nil {
+		return fail(err)
+	}
+	query := dnsmessage.Message{Header: dnsmessage.Header{ID: 1, RecursionDesired: true},
+		Questions: []dnsmessage.Question{{Name: name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}
+	packed, err := query.Pack()
+	if err != nil {
+		return fail(err)
+	}
+	c, err := r.box.Dial(ctx, "udp", "127.0.0.1:53")
+	if err != nil {
+		return fail(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		return fail(err)
+	}
+	if _, err := c.Write(packed); err != nil {
+		return fail(err)
+	}
+	buf := make([]byte, 512)
+	n, err := c.Read(buf)
+	if err != nil {
+		return fail(err)
+	}
+	var answer dnsmessage.Message
+	if err := answer.Unpack(buf[:n]); err != nil {
+		return fail(err)
+	}
+	for _, a := range answer.Answers {
+		if body, ok := a.Body.(*dnsmessage.AResource); ok {
+			return netip.AddrFrom4(body.A), nil
+		}
+	}
+	return fail(errors.New("a name that no rule knows has no address"))
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/policy"
+	"github.com/egressd/egressd/proxy"
+	"github.com/egressd/egressd/rules"
+)
+
+// session is what run and serve share: the record, the authority, the proxy
+// and the policy in force.
+type session struct {
+	id     string
+	dirs   dirs
+	src    *source
+	log    *audit.Log
+	sink   *gate
+	issuer *ca.Issuer
+	roots  []byte
+	proxy  *proxy.Server
+	logger *slog.Logger
+
+	// sandboxed says that egressd made the sandbox too (run, not serve).
+	sandboxed bool
+	// names is told of new rules; nil where there is no DNS stub.
+	names func(*rules.Set) error
+
+	mu      sync.Mutex // held through a reload
+	now     *enforcement
+	watcher *policy.Watcher
+}
+
+// sessionConfig is what newSession needs beside the policy.
+type sessionConfig struct {
+	dirs    dirs
+	src     *source
+	policy  *policy.Policy
+	audit   string // --audit
+	capture string // explicit or serve
+	start   audit.Record
+	logger  *slog.Logger
+	token   string
+}
+
+// newSession opens the record and makes the authority and the policy ready.
+// The proxy comes with serve, once it is known who names addresses.
+func newSession(c sessionConfig) (*session, error) {
+	s := &session{id: audit.NewSession(), dirs: c.dirs, src: c.src, logger: c.logger}
+	var err error
+	if s.roots, err = hostRoots(); err != nil {
+		return nil, fmt.Errorf("reading the roots that this host trusts: %w", err)
+	}
+	if s.issuer, err = newIssuer(c.policy.TLS); err != nil {
+		return nil, err
+	}
+	if s.now, err = enforce(c.policy, s.issuer, s.roots); err != nil {
+		return nil, err
+	}
+	a := c.policy.Audit
+	cfg := audit.Config{
+		State: c.dirs.state, File: a.File, Session: s.id, Start: c.start,
+		BlockTimeout: a.BlockTimeout, MaxSize: a.MaxSize, MaxTotal: a.MaxTotal, Keep: a.Keep,
+		Warn: func(err error) { c.logger.Error("the record cannot be written", "err", err) },
+	}
+	if c.audit != "" {
+		cfg.File = c.audit
+	}
+	if cfg.File != "" {
+		cfg.State = ""
+	} else if err := c.dirs.own(c.dirs.audit()); err != nil {
+		return nil, err
+	}
+	if a.OnFailure == "warn" {
+		cfg.OnFailure = audit.Warn
+	}
+	switch a.Query {
+	case "none":
+		cfg.Query = audit.QueryNone
+	case "full":
+		cfg.Query = audit.QueryFull
+	}
+	if a.Path == "rule" {
+		cfg.Path = audit.PathRule
+	}
+	cfg.Start.Policy = "sha256:" + c.policy.Hash
+	if s.log, err = audit.Open(cfg); err != nil {
+		return nil, err
+	}
+	s.sink = &gate{to: s.log}
+	return s, nil
+}
+
+// serve makes the proxy. names may be nil.
+func (s *session) serve(names proxy.Names, capture, token string) error {
+	p := s.now.policy
+	var err error
+	s.proxy, err = proxy.New(proxy.Config{
+		Issuer: s.issuer, Sink: s.sink, Names: names, Session: s.id, Log: s.logger, Policy: s.now.proxy,
+		Capture: capture, Token: token, MinTLS: tlsVersion(p.TLS.MinVersion), NoHTTP2: !p.TLS.HTTP2,
+		Limits: proxy.Limits{
+			MaxConnections: p.Limits.MaxConnections, MaxHeaderBytes: int(p.Limits.MaxHeaderBytes),
+			ClientHelloTimeout: p.Limits.ClientHelloTimeout, HeaderTimeout: p.Limits.HeaderTimeout, IdleTimeout: p.Limits.IdleTimeout,
+		},
+	})
+	return err
+}
+
+// close ends the proxy and the record. The reason stands in session_end.
+func (s *session) close(reason string) error {
+	var shut error
+	if s.proxy != nil {
+		s.mu.Lock()
+		grace := s.now.policy.Limits.ShutdownGrace
+		s.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		defer cancel()
+		shut = s.proxy.Shutdown(ctx)
+		if errors.Is(shut, context.DeadlineExceeded) {
+			shut = nil // what still ran was broken off, as the grace says
+		}
+	}
+	return errors.Join(shut, s.log.Close(reason))
+}
+
+// gate is the sink of the proxy. While it is shut, as during the self-test,
+// records are only noted: what egressd asks itself is no request of anybody.
+type gate struct {
+	to   audit.Sink
+	mu   sync.Mutex
+	shut bool
+	held []audit.Record
+}
+
+func (g *gate) closed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.shut
+}
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut, g.held = shut, nil
+}
+
+func (g *gate) Reserve(ctx context.Context) error {
+	if g.closed() {
+		return nil
+	}
+	return g.to.Reserve(ctx)
+}
+
+func (g *gate) Append(r *audit.Record) error {
+	g.mu.Lock()
+	if g.shut {
+		g.held = append(g.held, *r)
+		g.mu.Unlock()
+		return nil
+	}
+	g.mu.Unlock()
+	return g.to.Append(r)
+}
+
+func (g *gate) Release() {
+	if !g.closed() {
+		g.to.Release()
+	}
+}
+
+// summary is the one line about a session that its user wants to see.
+func summary(id string, counts audit.Counts, took time.Duration) string {
+	requests := counts[audit.KindRequest]
+	total := requests["allow"] + requests["deny"] + requests["error"]
+	return fmt.Sprintf("egressd: %s, %d denied, %d failed in %s; see egressd audit list --session %s",
+		count(int(total), "request"), requests["deny"], requests["error"], took.Round(time.Second), id)
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/egressd/egressd/policy"
+)
+
+// unsupported names the keys of the policy that this version does not enforce
+// yet. A key that is read and does nothing would be a promise that is not kept,
+// so a policy that holds one is not put in force. What is about the sandbox
+// does not concern the proxy alone.
+func unsupported(p *policy.Policy, sandbox bool) error {
+	s := p.Sandbox
+	var errs []error
+	no := func(found bool, key string) {
+		if found {
+			errs = append(errs, fmt.Errorf("%s is not enforced by this version, so the policy is not used: take it out", key))
+		}
+	}
+	no(len(p.Credentials) > 0, "sandbox.credential_proxy")
+	no(s.OnLeak == "kill", "sandbox.on_leak: kill")
+	no(s.Redact == "strict", "sandbox.redact: strict")
+	no(len(s.LeakPass) > 0, "sandbox.leak_pass")
+	no(p.Approval.Mode == "ask", "approval.mode: ask")
+	no(p.Metrics.Listen != "", "metrics.listen")
+	no(p.Audit.SQLite != "", "audit.sqlite")
+	no(p.Audit.OTLP != "", "audit.otlp")
+	if !sandbox {
+		return errors.Join(errs...)
+	}
+	no(s.Type != policy.BackendBwrap, "sandbox.type: "+s.Type)
+	no(len(s.WriteFiles) > 0, "sandbox.write_files")
+	no(len(s.MaskPaths) > 0, "sandbox.mask_paths")
+	no(s.ScanRecursive, "sandbox.cwd_hidden_scan_recursive")
+	no(s.ScanOverflow != "warn", "sandbox.cwd_hidden_scan_overflow: "+s.ScanOverflow)
+	no(s.Home != "", "sandbox.home: "+s.Home)
+	no(s.Timeout != 0, "sandbox.timeout")
+	no(s.Limits != policy.SandboxLimits{}, "sandbox.limits")
+	no(p.Fork, "os_env.fork")
+	no(p.StartInScratch, "os_env.start_in_scratch")
+	no(p.Terminal != nil, "--terminal")
+	return errors.Join(errs...)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/netns/mount"
+	"github.com/egressd/egressd/policy"
+)
+
+// bundlePath is where the trust variables point inside.
+const bundlePath = "/etc/ssl/certs/ca-certificates.crt"
+
+// grantsOf are the folders that the policy opens, with links followed. What
+// does not exist is named on w and left out.
+func grantsOf(p *policy.Policy, cwd, home string, w io.Writer) ([]mount.Grant, error) {
+	grants := []mount.Grant{{Path: cwd}}
+	lists := []struct {
+		key   string
+		paths []string
+		write bool
+	}{{"read_paths", p.Sandbox.ReadPaths, false}, {"write_paths", p.Sandbox.WritePaths, true}}
+	// Folders in which a link may have been planted by an earlier sandbox.
+	inside := []string{cwd}
+	for _, l := range lists {
+		for _, written := range l.paths {
+			inside = append(inside, policy.Expand(written, cwd, home))
+		}
+	}
+	for _, l := range lists {
+		for i, written := range l.paths {
+			path := policy.Expand(written, cwd, home)
+			real, err := filepath.EvalSymlinks(path)
+			if os.IsNotExist(err) {
+				fmt.Fprintf(w, "egressd: %s[%d]: %s does not exist\n", l.key, i, written)
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("granting %s[%d]: %w", l.key, i, err)
+			}
+			if err := staysInside(path, real, inside); err != nil {
+				return nil, fmt.Errorf("granting %s[%d]: %w", l.key, i, err)
+			}
+			grants = append(grants, mount.Grant{Path: real, Write: l.write})
+		}
+	}
+	// A folder that is granted twice is writable if one of the two says so.
+	slices.SortStableFunc(grants, func(a, b mount.Grant) int {
+		switch {
+		case a.Path != b.Path:
+			return 0
+		case a.Write && !b.Write:
+			return -1
+		case b.Write && !a.Write:
+			return 1
+		}
+		return 0
+	})
+	var out []mount.Grant
+	for _, g := range grants {
+		if i := slices.IndexFunc(out, func(o mount.Grant) bool { return o.Path == g.Path }); i >= 0 {
+			out[i].Write = out[i].Write || g.Write
+			continue
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// staysInside refuses a path that lies in a granted folder but whose links
+// lead out of it: yesterday's sandbox may have made the link.
+func staysInside(path, real string, folders []string) error {
+	for _, folder := range folders {
+		if path == folder || !within(path, folder) {
+			continue
+		}
+		realFolder, err := filepath.EvalSymlinks(folder)
+		if err != nil {
+			continue // a grant that does not exist holds no link
+		}
+		if !within(real, realFolder) {
+			return fmt.Errorf("%s is or passes a link that leaves %s, to %s: grant that path itself if it is meant", path, folder, real)
+		}
+	}
+	return nil
+}
+
+// hidden are the folders that show empty in any grant.
+func hidden(d dirs, home string) []string {
+	list := []string{d.config, d.state, d.control, "/run", "/var/run", filepath.Join(home, ".gnupg")}
+	if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
+		list = append(list, filepath.Clean(run))
+	}
+	return list
+}
+
+// readOnly are the files that rule the sandbox, now or next time.
+func (s *source) readOnly(p *policy.Policy, cwd string) []string {
+	list := p.Pins()
+	for _, l := range []policy.Lookup{s.lookup(), {Cwd: cwd, Config: s.dirs.config, UID: s.dirs.uid}} {
+		list = append(list, l.Places()...)
+	}
+	if s.path == "" {
+		list = slices.DeleteFunc(list, func(f string) bool { return !filepath.IsAbs(f) })
+	}
+	var out []string
+	for _, f := range list {
+		for _, path := range []string{f, realPath(f)} {
+			if path != "" && filepath.IsAbs(path) && !slices.Contains(out, path) {
+				out = append(out, path)
+			}
+		}
+	}
+	return out
+}
+
+func realPath(path string) string {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return ""
+	}
+	return real
+}
+
+// trustFiles are the files that make programs inside trust the session's
+// authority: the bundle at every place the host has one, and the truststore of
+// every JDK.
+func trustFiles(bundle []byte, home string) ([]mount.Entry, error) {
+	entries := []mount.Entry{{Path: bundlePath, Data: bundle, Mode: 0o444}}
+	add := func(path string, data []byte) {
+		if !slices.ContainsFunc(entries, func(e mount.Entry) bool { return e.Path == path }) {
+			entries = append(entries, mount.Entry{Path: path, Data: data, Mode: 0o444})
+		}
+	}
+	for _, place := range ca.Places() {
+		if st, err := os.Stat(place); err != nil || !st.Mode().IsRegular() {
+			continue
+		}
+		add(realPath(place), bundle)
+		// /etc is made new, so there the name itself is made too; elsewhere a
+		// link leads to what was replaced.
+		if dir := realPath(filepath.Dir(place)); dir != "" && within(dir, "/etc") {
+			add(filepath.Join(dir, filepath.Base(place)), bundle)
+		}
+	}
+	var jdks []string
+	if j := os.Getenv("JAVA_HOME"); filepath.IsAbs(j) {
+		jdks = append(jdks, j)
+	}
+	stores := ca.JavaStores("/", home, jdks)
+	if len(stores) == 0 {
+		return entries, nil
+	}
+	store, err := ca.Truststore(bundle)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range stores {
+		add(path, store)
+	}
+	return entries, nil
+}
+
+// visibleIn says whether a folder of the host is there inside: the system's
+// own, or one that a grant opens.
+func visibleIn(grants []mount.Grant) func(string) bool {
+	system := []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/gnu", "/snap"}
+	return func(dir string) bool {
+		real, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return false
+		}
+		if info, err := os.Stat(real); err != nil || !info.IsDir() {
+			return false
+		}
+		return slices.ContainsFunc(system, func(s string) bool { return within(dir, s) && within(real, realPath(s)) }) ||
+			slices.ContainsFunc(grants, func(g mount.Grant) bool { return within(real, g.Path) && !dotted(real, g.Path) })
+	}
+}
+
+// dotted says that a path passes a dot name below the grant, which is hidden.
+func dotted(path, grant string) bool {
+	rel, err := filepath.Rel(grant, path)
+	return err == nil && rel != "." && rel[0] == '.' && rel != ".venv" && !within(rel, ".venv")
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/policy"
+)
+
+// control opens the session's socket and watches its policy. The returned
+// function ends both.
+func (s *session) control(ctx context.Context, writable []string) (func(), error) {
+	ctx, cancel := context.WithCancel(ctx)
+	c, err := serveControl(ctx, s.dirs, s.id, s.answer, func(reason string) {
+		if err := s.log.Append(&audit.Record{Kind: audit.KindControl, Verdict: "deny"}); err != nil {
+			s.logger.Warn("recording a refused control connection", "err", err)
+		}
+		s.logger.Warn("a control connection was refused", "reason", reason)
+	})
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	w := &policy.Watcher{
+		Path: s.src.path, Current: s.now.policy,
+		ByDemand: s.src.path == "" || reachable(s.now.policy, s.src.path, writable),
+		Read: func() (*policy.Policy, policy.Problems, error) {
+			p, err := s.src.enforced()
+			return p, nil, err
+		},
+		Take: func(c policy.Change) error { return s.take(c.Policy, c.Err) },
+	}
+	s.watcher = w
+	done := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(done)
+		if err := w.Run(ctx); err != nil {
+			s.logger.Warn("the policy is not reloaded when it changes, only by egressd reload", "err", err)
+			w = &policy.Watcher{Path: w.Path, Read: w.Read, Take: w.Take, Current: w.Current, ByDemand: true}
+			s.mu.Lock()
+			s.watcher = w
+			s.mu.Unlock()
+			_ = w.Run(ctx) // without a watch there is nothing to fail
+		}
+	}()
+	return func() {
+		c.Close()
+		cancel()
+		<-done
+	}, nil
+}
+
+// reachable says whether the sandbox can write a file of the policy: such a
+// policy is reloaded on demand alone, since its change may be the sandbox's.
+func reachable(p *policy.Policy, path string, writable []string) bool {
+	for _, file := range append(p.Pins(), path) {
+		for _, f := range []string{file, realPath(file), realPath(filepath.Dir(file))} {
+			for _, w := range writable {
+				if f != "" && within(f, w) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// answer does what a command asked over the control socket.
+func (s *session) answer(ctx context.Context, do string) controlAnswer {
+	switch do {
+	case "reload":
+		if err := s.reload(ctx); err != nil {
+			return controlAnswer{Error: err.Error()}
+		}
+		return controlAnswer{Text: "reloaded: " + count(len(s.inForce().policy.Rules), "rule") + "\n"}
+	case "ca":
+		return controlAnswer{Text: string(s.issuer.PEM())}
+	}
+	return controlAnswer{Error: fmt.Sprintf("a session cannot do %q", do)}
+}
+
+func (s *session) inForce() *enforcement {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// reload reads the policy again, by SIGHUP or by command.
+func (s *session) reload(ctx context.Context) error {
+	s.mu.Lock()
+	w := s.watcher
+	s.mu.Unlock()
+	return w.Reload(ctx)
+}
+
+// take puts a policy in force, whole or not at all. How it went stands on
+// stderr and in the record.
+func (s *session) take(p *policy.Policy, err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		err = s.swap(p)
+	}
+	verdict := "allow"
+	if err != nil {
+		verdict = "deny"
+		fmt.Fprintf(os.Stderr, "egressd: the policy in force stays: %v\r\n", strings.ReplaceAll(err.Error(), "\n", "\r\n"))
+	}
+	record := s.log.Append(&audit.Record{Kind: audit.KindReload, Verdict: verdict, Policy: "sha256:" + s.now.policy.Hash})
+	return errors.Join(err, record)
+}
+
+func (s *session) swap(p *policy.Policy) error {
+	if !p.HasRules && s.now.policy.HasRules {
+		return errors.New("the new policy has no egress_rules: a running sandbox is not opened, start it anew")
+	}
+	if p.HasRules && !s.now.policy.HasRules {
+		return errors.New("the new policy has egress_rules: what runs without them cannot be caught, start it anew")
+	}
+	if err := unsupported(p, s.sandboxed); err != nil {
+		return err
+	}
+	next, err := enforce(p, s.issuer, s.roots)
+	if err != nil {
+		return err
+	}
+	next.set.Adopt(s.now.set)
+	s.now = next
+	if s.proxy != nil {
+		s.proxy.SetPolicy(next.proxy)
+	}
+	if s.names != nil {
+		if err := s.names(next.set); err != nil {
+			s.logger.Warn("a port that a rule names is held by the sandbox", "err", err)
+		}
+	}
+	return nil
+}
