@@ -129,7 +129,7 @@ func (d *doc) crossFile(p *Policy) {
 			d.crossRecord(record, e)
 		}
 	}
-	if len(d.problems.Errors()) == 0 {
+	if !d.opts.NoLint && len(d.problems.Errors()) == 0 {
 		d.lint(envs)
 	}
 }

@@ -22,6 +22,9 @@ type Options struct {
 	// ReadFile reads the files that the policy includes or names as agents;
 	// such as ReadFile. nil reads none: all are missing.
 	ReadFile func(path string) ([]byte, error)
+	// NoLint leaves warnings out, for a start that does not show them: to
+	// compare every rule with every other takes longer than to read them.
+	NoLint bool
 }
 
 // Load reads a policy. Its problems are all of them, errors and warnings,

@@ -235,3 +235,35 @@ func TestCredentialErrors(t *testing.T) {
 		}
 	}
 }
+
+// Warnings beside those of the cases, with their lines; NoLint leaves them out.
+func TestWarnings(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"sandbox: linux_bwrap\n", "1 unfiltered_network"},
+		{"sandbox: none\n", ""},
+		{"sandbox: {allow_network: false}\n", ""},
+		{"terminals:\n  t:\n    os_env:\n      sandbox: {}\n", "4 unfiltered_network"},
+		{"sandbox: {}\nterminals: {t: {os_env: inherit}, u: {os_env: {sandbox: inherit}}}\n", "1 unfiltered_network"},
+		{"sandbox:\n  egress_rules:\n    - \"* api.github.com/**\"\n", "3 issuing_endpoint"},
+		{"sandbox:\n  egress_rules:\n    - \"* api.github.com/repos/**\"\n    - \"!POST api.github.com/repos/**\"\n", ""},
+		{"sandbox:\n  egress_rules:\n    - GET api.github.com/**\n", ""},
+		{"include: [github, pypi, npm, go, crates, debian, ubuntu, alpine, maven, rubygems, huggingface, anthropic, openai]\n", ""},
+		{"sandbox:\n  egress_rules: []\n  mask_paths: [secrets]\n  read_paths:\n    - ./secrets/x\n    - secretsy\n", "5 masked_grant"},
+		{"sandbox:\n  egress_rules: [GET http://a.test, CONNECT b.test:443, \"GET d.test:8443\"]\n  credential_proxy:\n    - {type: https_bearer, source: {env: T}, targets: [a.test,\n       \"d.test:8443\", d.test]}\n", "4 credential_unreached, 5 credential_unreached"},
+		{"sandbox:\n  egress_rules: [GET api.github.com]\n  credential_proxy:\n    - {type: gh_basic, source: {env: T}}\n", ""},
+		{"sandbox:\n  egress_rules: []\n  credential_proxy:\n    - {type: gh_basic, source: {env: T}}\n", "4 credential_unreached"},
+		{"sandbox:\n  egress_rules: [CONNECT *.test:443]\n  credential_proxy:\n    - {type: https_bearer, target: a.test, source: {env: T}}\n", "4 credential_unreached, 4 tunnel_hides_rule"},
+	} {
+		p, problems := policy.Load("egressd.yaml", []byte(c.text), policy.Options{Platform: "linux"})
+		var got []string
+		for _, w := range problems {
+			got = append(got, fmt.Sprintf("%d %s", w.Line, w.Kind))
+		}
+		if s := strings.Join(got, ", "); p == nil || s != c.want {
+			t.Errorf("%q\n got %q\nwant %q", c.text, s, c.want)
+		}
+		if _, problems := policy.Load("egressd.yaml", []byte(c.text), policy.Options{Platform: "linux", NoLint: true}); len(problems) > 0 {
+			t.Errorf("%q: warnings with NoLint: %v", c.text, problems)
+		}
+	}
+}

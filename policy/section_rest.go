@@ -209,7 +209,7 @@ func (d *doc) terminals(top *mapping, p *Policy) {
 		return
 	}
 	p.Terminals = map[string]*Terminal{}
-	for _, e := range m.entriesOf("terminals") {
+	for _, e := range m.entriesOf() {
 		if e.name == "" {
 			d.fail(e.key, KindValue, "a terminal without a name")
 		}
@@ -248,7 +248,7 @@ func (d *doc) variables(v value) map[string]string {
 		return nil
 	}
 	env := map[string]string{}
-	for _, e := range m.entriesOf("env") {
+	for _, e := range m.entriesOf() {
 		if why := variableName(e.name); why != "" {
 			d.fail(e.key, KindValue, "%s", why)
 			continue

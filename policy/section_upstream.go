@@ -50,8 +50,8 @@ func (d *doc) upstream(top *mapping, p *Policy) {
 	m.done(nil)
 }
 
-// entriesOf gives the entries of a mapping whose keys are the user's.
-func (m *mapping) entriesOf(of string) []entry {
+// entriesOf gives the entries of a mapping whose keys are the user's own.
+func (m *mapping) entriesOf() []entry {
 	var out []entry
 	for _, e := range m.entries {
 		m.asked = append(m.asked, e.name)
@@ -72,7 +72,7 @@ func (d *doc) resolve(m *mapping, u *Upstream) {
 		return
 	}
 	u.Resolve = map[string]string{}
-	for _, e := range rm.entriesOf("resolve") {
+	for _, e := range rm.entriesOf() {
 		host, port, ok := hostPort(e.name)
 		if !ok {
 			d.fail(e.key, KindValue, "%s is no host:port", quoted(e.name))
@@ -188,7 +188,7 @@ func (d *doc) clientCertificates(m *mapping, u *Upstream) {
 		return
 	}
 	u.ClientCertificates = map[string]KeyPair{}
-	for _, e := range cm.entriesOf("client_certificates") {
+	for _, e := range cm.entriesOf() {
 		host, ok := hostName(e.name)
 		if !ok {
 			d.fail(e.key, KindValue, "%s is no host", quoted(e.name))

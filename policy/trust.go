@@ -37,11 +37,13 @@ type trustList struct {
 
 // Trust states of a policy.
 const (
-	Trusted   = "trusted"
-	New       = "new"
-	Changed   = "changed"
-	trustSize = 4 << 20
+	Trusted = "trusted"
+	New     = "new"
+	Changed = "changed"
 )
+
+// trustSize bounds the list.
+const trustSize = 4 << 20
 
 // ErrRelative is the error of a policy whose path is not absolute: it would be
 // another file from another folder.
