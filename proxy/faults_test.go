@@ -218,7 +218,7 @@ func TestLearn(t *testing.T) {
 // TestRefusedUpgradeIsRecorded: an origin that answers 403 to an upgrade leaves
 // a record with that status (fault A11).
 func TestRefusedUpgradeIsRecorded(t *testing.T) {
-	h := newHouse(t, []any{"GET ok.test/**"}, casePolicy{})
+	h := newHouse(t, []any{"GET ok.test/**"}, nil)
 	h.origin.Scripts = []proxytest.Script{{{On: "body", Send: "HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno"}}}
 	p := proxytest.NewPeer(h.dial(h.proxyAddr))
 	defer p.Close()
@@ -233,7 +233,7 @@ func TestRefusedUpgradeIsRecorded(t *testing.T) {
 // TestRebinding: a name that turns private between two connections is judged at
 // each dial, also when the first connection was kept.
 func TestRebinding(t *testing.T) {
-	h := newHouse(t, []any{"GET ok.test/**"}, casePolicy{})
+	h := newHouse(t, []any{"GET ok.test/**"}, nil)
 	h.resolver.Answers = map[string][][]string{"ok.test": {{proxytest.PublicAddr}, {"169.254.169.254"}}}
 	closing := proxytest.Script{{On: "body", Send: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", Close: true}}
 	h.origin.Scripts = []proxytest.Script{closing, closing}

@@ -5,7 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -18,6 +18,7 @@ import (
 	"github.com/egressd/egressd/ca"
 	"github.com/egressd/egressd/internal/proxytest"
 	"github.com/egressd/egressd/netguard"
+	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/proxy"
 	"github.com/egressd/egressd/rules"
 )
@@ -27,32 +28,30 @@ type (
 	dialledAddr = netip.AddrPort
 )
 
-// duration is a Go duration in JSON.
-type duration time.Duration
+// casePolicy is the part of a policy file that is merged with the rules.
+type casePolicy map[string]map[string]any
 
-func (d *duration) UnmarshalJSON(data []byte) error {
-	var s string
-	if err := json.Unmarshal(data, &s); err != nil {
-		return err
+// loadPolicy loads rules and the rest of a policy as a file of them would be.
+func loadPolicy(t testing.TB, list []any, more casePolicy) *policy.Policy {
+	t.Helper()
+	sandbox := map[string]any{"egress_rules": append([]any{}, list...)}
+	file := map[string]any{"sandbox": sandbox}
+	for section, keys := range more {
+		if section == "sandbox" {
+			maps.Copy(sandbox, keys)
+		} else {
+			file[section] = keys
+		}
 	}
-	v, err := time.ParseDuration(s)
-	*d = duration(v)
-	return err
-}
-
-// casePolicy is the part of a policy that cases of this package merge in.
-type casePolicy struct {
-	Limits struct {
-		MaxConnections     int      `json:"max_connections"`
-		MaxHeaderBytes     int      `json:"max_header_bytes"`
-		MaxRequestBytes    int64    `json:"max_request_bytes"`
-		ClientHelloTimeout duration `json:"client_hello_timeout"`
-		HeaderTimeout      duration `json:"header_timeout"`
-		IdleTimeout        duration `json:"idle_timeout"`
+	text, err := json.Marshal(file) // JSON is YAML
+	if err != nil {
+		t.Fatalf("writing policy: %v", err)
 	}
-	Sandbox struct {
-		Private []string `json:"egress_allow_private_destinations"`
+	p, problems := policy.Load("egressd.yaml", text, policy.Options{Platform: "linux"})
+	if p == nil {
+		t.Fatalf("loading policy %s: %v", text, problems)
 	}
+	return p
 }
 
 // house is one proxy on loopback with the real rules, authority and guard, and
@@ -67,7 +66,7 @@ type house struct {
 	resolver  *proxytest.Resolver
 	origin    *proxytest.Origin
 	roots     *proxytest.CA // that origins have certificates of
-	private   []string
+	more      casePolicy
 	rules     *rules.Set
 	proxyAddr string
 	opened    []net.Conn
@@ -84,7 +83,7 @@ func newHouse(t testing.TB, list []any, more casePolicy) *house {
 // newHouseWith is newHouse with origins that have certificates of roots.
 func newHouseWith(t testing.TB, list []any, more casePolicy, roots *proxytest.CA) *house {
 	t.Helper()
-	h := &house{t: t, sink: &memorySink{}, resolver: &proxytest.Resolver{}, roots: roots, private: more.Sandbox.Private}
+	h := &house{t: t, sink: &memorySink{}, resolver: &proxytest.Resolver{}, roots: roots, more: more}
 	h.origin = proxytest.NewOrigin(t, h.roots)
 	h.table = &proxytest.Table{Knows: func(name string) bool { return h.rules.Knows(name) }}
 	issuer, err := ca.New(ca.Config{})
@@ -92,20 +91,19 @@ func newHouseWith(t testing.TB, list []any, more casePolicy, roots *proxytest.CA
 		t.Fatalf("making authority: %v", err)
 	}
 	h.issuer = issuer
-	policy := h.policy(list)
-	policy.MaxRequestBytes = more.Limits.MaxRequestBytes
+	limits := loadPolicy(t, list, more).Limits
 	h.config = proxy.Config{
 		Issuer: issuer,
 		Sink:   h.sink,
 		Names:  h.table,
 		Limits: proxy.Limits{
-			MaxConnections:     more.Limits.MaxConnections,
-			MaxHeaderBytes:     more.Limits.MaxHeaderBytes,
-			ClientHelloTimeout: time.Duration(more.Limits.ClientHelloTimeout),
-			HeaderTimeout:      time.Duration(more.Limits.HeaderTimeout),
-			IdleTimeout:        time.Duration(more.Limits.IdleTimeout),
+			MaxConnections:     limits.MaxConnections,
+			MaxHeaderBytes:     int(limits.MaxHeaderBytes),
+			ClientHelloTimeout: limits.ClientHelloTimeout,
+			HeaderTimeout:      limits.HeaderTimeout,
+			IdleTimeout:        limits.IdleTimeout,
 		},
-		Policy: policy,
+		Policy: h.policy(list),
 	}
 	h.start()
 	t.Cleanup(h.stop)
@@ -134,26 +132,13 @@ func (h *house) restart(change func(*proxy.Config)) {
 // policy makes a policy of a rule list.
 func (h *house) policy(list []any) *proxy.Policy {
 	h.t.Helper()
-	var parsed []rules.Rule
-	texts := []string{}
-	for _, r := range list {
-		rule, err := parseRule(r)
-		if err != nil {
-			h.t.Fatalf("parsing rule %v: %v", r, err)
-		}
-		parsed = append(parsed, rule)
-		texts = append(texts, rule.String())
-	}
-	allow, err := netguard.ParseAllow(h.private)
-	if err != nil {
-		h.t.Fatalf("parsing allow list: %v", err)
-	}
-	var local []netip.Addr // none: an address of this machine must not decide a case
-	set := rules.New(parsed)
+	loaded := loadPolicy(h.t, list, h.more)
+	set := rules.New(loaded.Rules)
 	set.Adopt(h.rules)
 	h.rules = set
 	dialer := &netguard.Dialer{
-		Guard:    netguard.New(netguard.Config{Allow: allow, Local: local}),
+		// No address is local: one of this machine's must not decide a case.
+		Guard:    netguard.New(netguard.Config{Allow: loaded.Private}),
 		Resolver: h.resolver,
 		Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			if h.kernel != nil {
@@ -162,27 +147,16 @@ func (h *house) policy(list []any) *proxy.Policy {
 			return h.origin.Dial(ctx, network, addr)
 		},
 	}
+	texts := []string{}
+	for _, rule := range loaded.Rules {
+		texts = append(texts, rule.String())
+	}
 	page, err := json.Marshal(map[string]any{"rules": texts})
 	if err != nil {
 		h.t.Fatalf("making the page: %v", err)
 	}
-	return &proxy.Policy{Rules: set, Dial: dialer.DialContext, Roots: h.roots.Pool(), Page: page, Hash: "sha256:" + fmt.Sprintf("%064x", len(list))}
-}
-
-// parseRule parses a rule of either shape. JSON has only one kind of number.
-func parseRule(r any) (rules.Rule, error) {
-	m, ok := r.(map[string]any)
-	if !ok {
-		return rules.Parse(r.(string))
-	}
-	whole := map[string]any{}
-	for k, v := range m {
-		if f, ok := v.(float64); ok && f == float64(int64(f)) {
-			v = int64(f)
-		}
-		whole[k] = v
-	}
-	return rules.ParseMapping(whole)
+	return &proxy.Policy{Rules: set, Dial: dialer.DialContext, Roots: h.roots.Pool(), Page: page,
+		MaxRequestBytes: loaded.Limits.MaxRequestBytes, Hash: "sha256:" + loaded.Hash}
 }
 
 func (h *house) listen() net.Listener {

@@ -107,8 +107,7 @@ func request(c netConn, url, host string) bool {
 // meanwhile, and all 500 are closed within the hello's limit (fault O2).
 func TestSilentTunnels(t *testing.T) {
 	const silent, limit = 500, 2 * time.Second
-	var more casePolicy
-	more.Limits.ClientHelloTimeout = duration(limit)
+	more := casePolicy{"limits": {"client_hello_timeout": limit.String()}}
 	h, _ := newLimitedSiteHouse(t, more, "GET ok.test/**")
 	trust := h.explicit()
 	var wait sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 // newSiteHouse is a house whose internet is a Site under every name.
 func newSiteHouse(t testing.TB, list ...any) (*house, *proxytest.Site) {
 	t.Helper()
-	return newLimitedSiteHouse(t, casePolicy{}, list...)
+	return newLimitedSiteHouse(t, nil, list...)
 }
 
 func newLimitedSiteHouse(t testing.TB, more casePolicy, list ...any) (*house, *proxytest.Site) {
