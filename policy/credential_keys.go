@@ -139,21 +139,14 @@ func (c *credential) oauth2() {
 		x.Grant = "client_credentials"
 	}
 	m.word("grant", &x.Grant, "client_credentials", "refresh_token")
-	if m.has("client_secret") {
-		x.ClientSecret = c.source("client_secret")
-		if x.Type == credbroker.OAuth2 && x.Grant == "client_credentials" && (!m.has("grant") || x.Grant != "") {
-			c.clientSecretTwice()
-		}
-	}
-}
-
-// clientSecretTwice: with the grant client_credentials the source is the
-// client secret. A grant that was wrong is told already.
-func (c *credential) clientSecretTwice() {
-	if v, ok := c.m.get("grant"); ok && v.node.Value != "client_credentials" {
+	if !m.has("client_secret") {
 		return
 	}
-	c.fail(c.m.key("client_secret"), KindConflict, "source is the client secret already; client_secret goes with grant: refresh_token")
+	x.ClientSecret = c.source("client_secret")
+	// A grant that is wrong was told already.
+	if g, ok := m.get("grant"); x.Type == credbroker.OAuth2 && (!ok || g.node.Value == "client_credentials") {
+		c.fail(m.key("client_secret"), KindConflict, "source is the client secret already; client_secret goes with grant: refresh_token")
+	}
 }
 
 // source reads where a secret lies.

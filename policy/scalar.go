@@ -24,15 +24,6 @@ func isText(v value) bool {
 	return v.node.Kind == scalarKind && (v.node.Style != 0 || v.node.Tag == "!!str" || v.node.Tag == "!!timestamp" || v.node.Tag == "!!merge")
 }
 
-// text gives the text of a key, "" where it is not there or wrong.
-func (m *mapping) text(name string) (string, bool) {
-	v, ok := m.get(name)
-	if !ok {
-		return "", false
-	}
-	return m.d.text(v)
-}
-
 // filled is text that is not empty.
 func (m *mapping) filled(name string) string {
 	v, ok := m.get(name)
