@@ -30,6 +30,15 @@ type reply struct {
 	files []*os.File
 }
 
+// open is what an answer holds.
+func (r reply) open() (message, []*os.File, error) {
+	if r.Error != "" {
+		closeFiles(r.files)
+		return message{}, nil, &remoteError{r.Error, unix.Errno(r.Errno), r.Code}
+	}
+	return r.message, r.files, nil
+}
+
 // answerTime is how long the launcher has for an answer. The program can stop
 // it, to its own harm only.
 const answerTime = time.Second
@@ -100,13 +109,16 @@ func (r *remote) ask(ctx context.Context, limit time.Duration, m message, files 
 	defer timer.Stop()
 	select {
 	case got := <-answer:
-		if got.Error != "" {
-			closeFiles(got.files)
-			return message{}, nil, &remoteError{got.Error, unix.Errno(got.Errno), got.Code}
-		}
-		return got.message, got.files, nil
+		return got.open()
 	case <-r.ended:
-		return message{}, nil, fmt.Errorf("asking the launcher for %s: %w", m.Kind, os.ErrClosed)
+		// A program that is over at once ends the control right behind the
+		// answer, and select takes either.
+		select {
+		case got := <-answer:
+			return got.open()
+		default:
+			return message{}, nil, fmt.Errorf("asking the launcher for %s: %w", m.Kind, os.ErrClosed)
+		}
 	case <-timer.C:
 		return message{}, nil, fmt.Errorf("asking the launcher for %s: %w", m.Kind, os.ErrDeadlineExceeded)
 	case <-ctx.Done():
