@@ -44,6 +44,17 @@ func newSandboxHost(t *testing.T) *sandboxHost {
 	if os.Getuid() != 0 {
 		t.Fatal("the cases run as root and as an ordinary user: run the tests as root")
 	}
+	// Terminals of our own: those of the host are read-only here.
+	if err := unix.Mount("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0666"); err != nil {
+		t.Fatalf("mounting /dev/pts: %v", err)
+	}
+	if err := unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, ""); err != nil {
+		t.Fatalf("mounting /dev/ptmx: %v", err)
+	}
+	data, err := os.ReadFile(os.Getenv(binaryVariable))
+	if err != nil {
+		t.Fatalf("reading the binary: %v", err)
+	}
 	for _, dir := range []string{"/home", "/tmp", "/run", "/srv", "/var/tmp", "/dev/shm"} {
 		mode := "mode=755"
 		if strings.HasSuffix(dir, "tmp") || dir == "/dev/shm" {
@@ -53,11 +64,10 @@ func newSandboxHost(t *testing.T) *sandboxHost {
 			t.Fatalf("mounting %s: %v", dir, err)
 		}
 	}
+	// The test's own temporary folder lies hidden now; this process is the
+	// namespace's alone.
+	os.Setenv("TMPDIR", "/srv")
 	h := &sandboxHost{bin: "/srv/egressd", caFile: "/srv/origin-ca.pem", body: map[string]string{}, got: map[string]int64{}}
-	data, err := os.ReadFile(os.Getenv(binaryVariable))
-	if err != nil {
-		t.Fatalf("reading the binary: %v", err)
-	}
 	h.write(t, h.bin, data, 0o755)
 	h.over(t, "/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"+fmt.Sprintf("%s:x:%d:%d:Ann:/home/%s:/bin/sh\n", annName, annUID, annUID, annName))
 	h.over(t, "/etc/group", "root:x:0:\n"+fmt.Sprintf("%s:x:%d:\n", annName, annUID))

@@ -336,9 +336,6 @@ func (r *caseRun) startTTY(t *testing.T, cmd *exec.Cmd, done chan struct{}) {
 	if err := pty.Setsize(master, &pty.Winsize{Rows: r.c.TTY.Rows, Cols: r.c.TTY.Cols}); err != nil {
 		t.Fatal(err)
 	}
-	if err := slave.Chown(r.uid(), r.uid()); err != nil {
-		t.Fatal(err)
-	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr.Setsid, cmd.SysProcAttr.Setctty = true, true
 	r.master, r.slave = master, slave
