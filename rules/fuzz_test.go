@@ -84,6 +84,13 @@ func FuzzHost(f *testing.F) {
 		if strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-_.:") != "" || name == "" || len(name) > 253 {
 			t.Errorf("%q is %q", s, name)
 		}
+		set := compileAny(t, []any{"GET *.test/**", "GET a.example/**", "!* b.test", "GET 1.2.3.4/x"})
+		r := rules.Request{Method: "GET", Scheme: "https", Host: s, Target: "/x", At: someday}
+		as := set.Decide(r)
+		r.Host = again
+		if d := set.Decide(r); d != as {
+			t.Errorf("%q is judged %+v, and its canonical form %+v", s, as, d)
+		}
 	})
 }
 
@@ -116,6 +123,20 @@ func FuzzRespell(f *testing.F) {
 			spelled := respell(respell(path, at, how), again, how/8)
 			if after := ask(spelled); after.Verdict == rules.Allow {
 				t.Errorf("%v stops %q and not %q", list, path, spelled)
+			}
+		}
+		if how%8 == 4 || how%8 > 5 || strings.Contains(path, "//") || strings.ContainsAny(path, "?%;\\") {
+			return // these make another path of it where no deny rule looks
+		}
+		for _, list := range fences[2:4] {
+			set := compileAny(t, list)
+			r := rules.Request{Method: "GET", Scheme: "https", Host: "a.test", Target: path, At: someday}
+			if set.Decide(r).Reason != "path_not_allowed" {
+				continue
+			}
+			r.Target = respell(path, at, how)
+			if d := set.Decide(r); d.Verdict == rules.Allow {
+				t.Errorf("%v does not allow %q, but %q", list, path, r.Target)
 			}
 		}
 	})
