@@ -70,7 +70,7 @@ func rulesOf(flags policyFlags) ([]rules.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, problems, err := src.read()
+	p, problems, err := src.load(false)
 	if err != nil {
 		return nil, err
 	}

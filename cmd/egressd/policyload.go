@@ -82,7 +82,10 @@ func (s *source) store() *policy.Store {
 
 // read loads the policy and adds what flags say. The policy is nil where a
 // problem is an error. No file is a policy without rules.
-func (s *source) read() (*policy.Policy, policy.Problems, error) {
+func (s *source) read() (*policy.Policy, policy.Problems, error) { return s.load(true) }
+
+// load is read, with or without warnings, which cost time with many rules.
+func (s *source) load(lint bool) (*policy.Policy, policy.Problems, error) {
 	data, name := []byte(nil), "egressd.yaml"
 	if s.path != "" {
 		var err error
@@ -91,7 +94,7 @@ func (s *source) read() (*policy.Policy, policy.Problems, error) {
 		}
 		name = s.path
 	}
-	p, problems := policy.Load(name, data, policy.Options{Home: s.dirs.home, ReadFile: policy.ReadFile})
+	p, problems := policy.Load(name, data, policy.Options{Home: s.dirs.home, ReadFile: policy.ReadFile, NoLint: !lint})
 	if p == nil {
 		return nil, problems, nil
 	}
@@ -106,7 +109,7 @@ func (s *source) read() (*policy.Policy, policy.Problems, error) {
 // enforced is read for the commands that act on the policy: it must load
 // whole, with all the files it names, and a found one must be trusted.
 func (s *source) enforced() (*policy.Policy, error) {
-	p, problems, err := s.read()
+	p, problems, err := s.load(false)
 	if err != nil {
 		return nil, err
 	}

@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/net/dns/dnsmessage"
-
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/netns"
 )
@@ -155,7 +153,7 @@ func (r *runner) udpRefused(ctx context.Context, addr string) error {
 // on 80 and 443, and wants the refusal; on 443 the certificate must verify.
 func (r *runner) probeName(ctx context.Context) error {
 	host := selfTestHost()
-	addr, err := r.askStub(ctx, host)
+	addr, err := r.box.Resolve(ctx, host)
 	if err != nil {
 		return err
 	}
@@ -177,46 +175,4 @@ func (r *runner) probeName(ctx context.Context) error {
 		return fmt.Errorf("verifying the session's certificate: %w", err)
 	}
 	return deniedBy(t, "/", host, "the captured port 443")
-}
-
-func (r *runner) askStub(ctx context.Context, host string) (netip.Addr, error) {
-	fail := func(err error) (netip.Addr, error) {
-		return netip.Addr{}, fmt.Errorf("asking the DNS stub: %w", err)
-	}
-	name, err := dnsmessage.NewName(host + ".")
-	if err != nil {
-		return fail(err)
-	}
-	query := dnsmessage.Message{Header: dnsmessage.Header{ID: 1, RecursionDesired: true},
-		Questions: []dnsmessage.Question{{Name: name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}}}
-	packed, err := query.Pack()
-	if err != nil {
-		return fail(err)
-	}
-	c, err := r.box.Dial(ctx, "udp", "127.0.0.1:53")
-	if err != nil {
-		return fail(err)
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-		return fail(err)
-	}
-	if _, err := c.Write(packed); err != nil {
-		return fail(err)
-	}
-	buf := make([]byte, 512)
-	n, err := c.Read(buf)
-	if err != nil {
-		return fail(err)
-	}
-	var answer dnsmessage.Message
-	if err := answer.Unpack(buf[:n]); err != nil {
-		return fail(err)
-	}
-	for _, a := range answer.Answers {
-		if body, ok := a.Body.(*dnsmessage.AResource); ok {
-			return netip.AddrFrom4(body.A), nil
-		}
-	}
-	return fail(errors.New("a name that no rule knows has no address"))
 }

@@ -46,7 +46,7 @@ looked at again.`,
 func trust(in io.Reader, out io.Writer, src *source, yes bool) error {
 	// What is shown and what is stored are one reading: a file that changes
 	// while the user reads is not trusted by it.
-	p, problems, err := src.read()
+	p, problems, err := src.load(false)
 	if err != nil {
 		return err
 	}
