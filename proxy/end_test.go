@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -241,6 +242,36 @@ func fetch(t *testing.T, c *http.Client, url string) (int, string) {
 		t.Errorf("reading %s: %v", url, err)
 	}
 	return resp.StatusCode, string(body)
+}
+
+// TestShutdownLeavesNothing: no goroutine of the proxy outlives it, whatever
+// ran.
+func TestShutdownLeavesNothing(t *testing.T) {
+	h, _ := newSiteHouse(t, runningRules...)
+	for _, d := range doors(t, h) {
+		fetch(t, d.client, d.scheme+"://ok.test/")
+		fetch(t, d.client, d.scheme+"://evil.test/")
+	}
+	running(t, h)
+	h.dial(h.proxyAddr) // says nothing
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	h.server.Shutdown(ctx)
+	var left string
+	gone := within(3*time.Second, func() bool {
+		all := make([]byte, 4<<20)
+		all = all[:runtime.Stack(all, true)]
+		left = ""
+		for stack := range strings.SplitSeq(string(all), "\n\n") {
+			if strings.Contains(stack, "egressd/proxy.") {
+				left = stack
+			}
+		}
+		return left == ""
+	})
+	if !gone {
+		t.Errorf("a goroutine is left:\n%s", left)
+	}
 }
 
 // TestUntilEnds: an allow rule past its time breaks off what runs under it,
