@@ -199,7 +199,7 @@ func (r *runner) writable() []string {
 func (r *runner) session(ctx context.Context) (code int, err error) {
 	logger := r.flags.logger()
 	if r.sess, err = newSession(sessionConfig{dirs: r.src.dirs, src: r.src, policy: r.policy, audit: r.flags.audit,
-		start: audit.Record{Argv: r.argv}, logger: logger}); err != nil {
+		start: r.startRecord(), logger: logger}); err != nil {
 		return 0, err
 	}
 	r.id, r.sess.sandboxed = r.sess.id, true
@@ -248,6 +248,14 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 		reason = "exit"
 	}
 	return code, err
+}
+
+// startRecord is what session_start says beyond what every one does.
+func (r *runner) startRecord() audit.Record {
+	if r.policy.Unfiltered() {
+		return audit.Record{Reason: "unfiltered"}
+	}
+	return audit.Record{}
 }
 
 // live serves the sandbox while its program runs.
