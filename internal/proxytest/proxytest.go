@@ -9,8 +9,8 @@
 //     script. It is not net/http, so that it sees what net/http would hide.
 //   - Site is a server made of net/http, for end-to-end tests: HTTP/1.1 and
 //     HTTP/2, echo, event streams, WebSocket, gRPC, slow and very long answers.
-//   - Peer is a client made of raw bytes, Frames the same for HTTP/2; Client is
-//     one made of net/http that goes through a proxy.
+//   - Peer is a client made of raw bytes, Frames the same for HTTP/2; Trust
+//     makes ones of net/http, through a proxy or captured.
 //   - Table stands in for the DNS stub's table of names, and Captured for the
 //     listener that reports the address a client dialled.
 //   - Namespaced runs a test in namespaces of its own with the file system
