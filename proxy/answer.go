@@ -58,11 +58,6 @@ func (a *answer) WriteHeader(code int) {
 	if !a.h2 && (a.last || a.waiting) {
 		h.Set("Connection", "close")
 	}
-	// Chunks would be new to an HTTP/1.0 client: its body ends with the
-	// connection (RFC 9112 section 6.1).
-	if a.legacy && h.Get("Content-Length") == "" && code != http.StatusNoContent && code != http.StatusNotModified {
-		h.Set("Transfer-Encoding", "identity")
-	}
 	a.inner.WriteHeader(code)
 }
 

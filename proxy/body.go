@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
+	"time"
 )
 
 // requestBody is the client's body on its way to the origin: counted, bounded,
@@ -19,6 +20,7 @@ type requestBody struct {
 	fault   atomic.Pointer[denial]
 	trailer http.Header // shared with both requests, filled when the body ends
 	started atomic.Bool // the origin, or we, asked for the body
+	ended   atomic.Bool // it was read to its end
 }
 
 // errBody ends the request's way to the origin; what is wrong stands in fault.
@@ -40,12 +42,37 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	switch {
 	case err == nil:
 	case err == io.EOF:
+		b.ended.Store(true)
 		cleanTrailer(b.trailer)
 	default:
 		b.fault.CompareAndSwap(nil, b.x.bodyDenial(err))
 		return n, errBody
 	}
 	return n, err
+}
+
+// Close does nothing: the server ends its own bodies, and a request that is sent
+// again by another protocol has this one again.
+func (b *requestBody) Close() error { return nil }
+
+// leaveBody bounds how long the rest of a body that nobody wants may take: the
+// server reads on in it to find the next request. Behind an answer that ends
+// the connection it is not waited for.
+func (x *exchange) leaveBody() {
+	a := &x.answer
+	if a.h2 || a.taken || x.head.length == 0 || x.body.ended.Load() {
+		return
+	}
+	w := x.client.wire.Load()
+	if w == nil {
+		return
+	}
+	if a.last || a.waiting {
+		w.lingers.Store(true) // or what the client still sends would reset the answer away
+		w.SetReadDeadline(time.Unix(1, 0))
+		return
+	}
+	x.client.drain = time.AfterFunc(x.server.limits.IdleTimeout, func() { w.Close() })
 }
 
 // bodyDenial tells a malformed body from a client that went away.

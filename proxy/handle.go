@@ -103,6 +103,7 @@ func (x *exchange) close() {
 		panic(p)
 	}
 	x.answer.finishEarly()
+	x.leaveBody()
 	x.end()
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http/httptrace"
 	"strings"
 	"sync"
+	"time"
 )
 
 // poolPerHost is how many idle HTTP/1 connections to one origin are kept: the
@@ -43,6 +44,9 @@ func newUpstream(p *Policy) *upstream {
 	u.h2 = u.transport(u.dialPlain, u.dialTLS2)
 	u.h2.Protocols = new(http.Protocols)
 	u.h2.Protocols.SetHTTP2(true)
+	// One connection carries every stream to an origin: one that is dead must be
+	// found before all of them have waited for their time-outs.
+	u.h2.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
 	if up := p.UpstreamProxy; up != nil && up.absolute() {
 		u.absolut = u.transport(u.dialAbsolute, nil)
 		u.absolut.Proxy = http.ProxyURL(up.plainURL())
@@ -144,16 +148,27 @@ func (u *upstream) roundTrip(x *exchange, r *http.Request) (*http.Response, erro
 		res, err := u.h1.RoundTrip(r)
 		if errors.Is(err, errNoHTTP1) && u.policy.UpstreamHTTP2 != "never" && x.forward.upgradeKey == "" && !x.body.started.Load() {
 			u.speaks.Store(r.URL.Host, "h2")
-			return u.h2.RoundTrip(r)
+			return u.h2.RoundTrip(x.again(r))
 		}
 		return res, err
 	}
 	res, err := u.h2.RoundTrip(r)
 	if errors.Is(err, errNoHTTP2) && !x.body.started.Load() {
 		u.speaks.Store(r.URL.Host, "h1")
-		return u.h1.RoundTrip(r)
+		return u.h1.RoundTrip(x.again(r))
 	}
 	return res, err
+}
+
+// again is a request whose first way ended before its body was asked for: the
+// transport has closed that one.
+func (x *exchange) again(r *http.Request) *http.Request {
+	if r.Body == nil {
+		return r
+	}
+	second := *r
+	second.Body = &x.body
+	return &second
 }
 
 // wantsH2 says which protocol a request takes first. An upgrade is never made

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"time"
 )
 
@@ -11,12 +12,25 @@ import (
 // 5.1); no HTTP method begins with it.
 const recordHandshake = 22
 
+// learnSilence is how long a client may be silent, under learn, before it is
+// taken for one that waits for its server to speak first.
+const learnSilence = 500 * time.Millisecond
+
 // enter takes a connection whose target is known: it looks at the first bytes,
 // whatever pieces they come in, ends TLS where they are a ClientHello, and
 // hands it to the inner server. It returns once that is done.
 func (s *Server) enter(c *client) {
-	c.SetReadDeadline(time.Now().Add(s.limits.ClientHelloTimeout))
+	patience := s.limits.ClientHelloTimeout
+	learns := s.current.Load().Learn && c.target.port != 443 && c.target.port != 80
+	if learns {
+		patience = min(patience, learnSilence)
+	}
+	c.SetReadDeadline(time.Now().Add(patience))
 	if err := c.peek(1); err != nil {
+		if learns && errors.Is(err, os.ErrDeadlineExceeded) {
+			s.learnTunnel(c) // where the server speaks first
+			return
+		}
 		c.Close()
 		return
 	}
