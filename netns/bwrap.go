@@ -114,5 +114,5 @@ func bwrapFailed(ctx context.Context, bwrap, said string) error {
 	if said == "" {
 		said = "it said nothing"
 	}
-	return &Unavailable{Problem: "bwrap failed", Advice: "egressd doctor says what this host allows", Err: errors.New(said)}
+	return &Unavailable{Problem: "bwrap failed", Advice: advice(), Err: errors.New(said)}
 }

@@ -1,8 +1,11 @@
 package netns
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
 
 	"github.com/egressd/egressd/netns/mount"
 )
@@ -29,7 +32,21 @@ type Config struct {
 	Limits  Limits
 	Streams Streams
 	Path    string // PATH of the caller, where bwrap is looked for
+	Publish []Publish
 	Event   func(Event)
+}
+
+// check refuses a configuration that no sandbox could be made from.
+func (c *Config) check() error {
+	if len(c.Argv) == 0 {
+		return errors.New("making a sandbox: no program")
+	}
+	for _, path := range []string{c.Cwd, c.Home} {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+			return fmt.Errorf("making a sandbox: the path %q is not absolute and clean", path)
+		}
+	}
+	return nil
 }
 
 // Invoker is what is known of who called, beyond the process's own uid.

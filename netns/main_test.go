@@ -117,6 +117,8 @@ type run struct {
 	Names   *names
 	Reload  *names // in force 300 ms after the start
 	Forbid  bool   // the kernel refuses open_tree, as a host that forbids mounts
+	Publish []Publish
+	Binary  string // what to run instead of the test's binary
 	Leave   string // a signal to send the program 300 ms after the start
 
 	Home, Cwd string // made by prepare
@@ -191,6 +193,9 @@ func (r *run) command(t *testing.T) *exec.Cmd {
 	if os.Geteuid() != 0 {
 		binary = "/proc/self/exe"
 	}
+	if r.Binary != "" {
+		binary = r.Binary
+	}
 	cmd := exec.CommandContext(t.Context(), binary, "sandbox", string(spec))
 	cmd.Dir = r.Cwd
 	if os.Geteuid() == 0 && r.As != 0 {
@@ -235,7 +240,7 @@ func beEgressd(spec string) int {
 	}
 	cfg := Config{Argv: r.Argv, Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "USER=other"},
 		Cwd: r.Cwd, Home: r.Home, Grants: r.Grants, Network: r.Network, Capture: r.Capture, Hidden: r.Hidden, ReadOnly: r.Keep,
-		Limits: r.Limits, Files: r.Files, Invoker: r.Invoker, Path: path,
+		Limits: r.Limits, Files: r.Files, Invoker: r.Invoker, Path: path, Publish: r.Publish,
 		Streams: Streams{Pty: r.Pty, Stdin: null, Stdout: os.Stdout, Stderr: dup(os.Stderr)},
 		Event:   func(e Event) { fmt.Fprintln(os.Stderr, "event:", e.Kind, e.Signal, e.Name, e.At) }}
 	if r.Pty {

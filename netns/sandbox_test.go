@@ -27,13 +27,11 @@ func selfTest(ctx context.Context, s *Session, cfg Config) error {
 	if len(failures) > 0 {
 		return fmt.Errorf("self-test: %s", strings.Join(failures, "; "))
 	}
-	if cfg.Network == HostNetwork {
-		return nil
-	}
-	for _, refused := range [][2]string{{"tcp", "203.0.113.7:22"}, {"tcp", "[2001:db8::7]:22"}} {
-		if c, err := s.Dial(ctx, refused[0], refused[1]); err == nil {
-			_ = c.Close()
-			return fmt.Errorf("self-test: %s answers", refused[1])
+	for _, at := range [][2]string{{"tcp", "203.0.113.7:22"}, {"tcp", "[2001:db8::7]:22"}, {"udp", "203.0.113.7:443"}, {"udp", "[2001:db8::7]:443"}} {
+		if cfg.Network == Captured {
+			if err := s.Refuses(ctx, at[0], at[1]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

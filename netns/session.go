@@ -31,6 +31,7 @@ type Session struct {
 	ipv6     bool
 	terminal *os.File
 	server   *nameServer
+	public   *publisher
 
 	mu      sync.Mutex
 	cookie  uint64 // of the network namespace
@@ -58,6 +59,9 @@ func closeStreams(streams Streams) {
 }
 
 func start(ctx context.Context, cfg Config) (*Session, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
 	if err := conceal(); err != nil {
 		return nil, err
 	}
@@ -129,9 +133,11 @@ func (s *Session) build(ctx context.Context) error {
 			return err
 		}
 		if s.cfg.Capture == CaptureTransparent {
-			return &Unavailable{Problem: "this host forbids transparent capture", Advice: "run with --capture explicit, or see egressd doctor", Err: err}
+			return &Unavailable{Problem: "this host forbids transparent capture", Advice: advice(), Err: err}
 		}
-		s.notes = append(s.notes, "capture is explicit only, clients must honour proxy variables: "+err.Error())
+		if s.cfg.Network == Captured {
+			s.notes = append(s.notes, "capture is explicit only, clients must honour proxy variables: "+err.Error())
+		}
 	}
 	s.explicit = s.cfg.Network == Captured
 	return s.try(ctx, s.startFallback)
@@ -189,7 +195,19 @@ func (s *Session) ready(ctx context.Context) error {
 	} else {
 		closeFiles(got)
 	}
-	return s.openDoors(ctx)
+	if s.cookie == 0 {
+		// Learn the namespace while nothing of the sandbox runs.
+		probe, err := s.socket(ctx, unix.AF_INET, unix.SOCK_DGRAM)
+		if err != nil {
+			return err
+		}
+		_ = probe.Close()
+	}
+	if err := s.openDoors(ctx); err != nil {
+		return err
+	}
+	s.public, err = s.publish(s.cfg.Publish)
+	return err
 }
 
 // environment is the program's: what was given, and who and where it is
@@ -354,6 +372,9 @@ func (s *Session) Close() error {
 		}
 		if s.server != nil {
 			s.server.close()
+		}
+		if s.public != nil {
+			s.closeErr = errors.Join(s.closeErr, s.public.close())
 		}
 	})
 	return s.closeErr

@@ -18,8 +18,12 @@ import (
 var dumpable sync.Mutex
 
 // conceal keeps other processes of our uid from reading our memory and
-// descriptors: egressd holds secrets.
+// descriptors: egressd holds secrets. What its own parent left open goes to no
+// child.
 func conceal() error {
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("keeping descriptors from children: %w", err)
+	}
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hiding the process's memory: %w", err)
 	}

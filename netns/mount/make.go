@@ -24,7 +24,6 @@ type Request struct {
 	Files       []Entry  // more files: trust bundles and their kin
 	User        User
 	HostNetwork bool // names are looked up as the host does
-	IPv6        bool // the names of localhost include ::1
 	Hostname    string
 	Owner       *Owner // who is to own what is made on the host; nil: whoever runs
 }
@@ -91,10 +90,13 @@ func (m *maker) note(format string, args ...any) {
 // host's. A grant above them shows everything else.
 var own = []string{"/dev", "/proc", "/sys", "/run", "/etc"}
 
+// open are folders in them that only hold what users put there.
+var open = []string{"/run/media", "/dev/shm"}
+
 // shown reports why a path cannot be a root, or "".
 func (m *maker) shown(path string) string {
 	for _, o := range own {
-		if path == o || o != "/etc" && Below(path, o) && !Below(path, "/run/media") {
+		if path == o || o != "/etc" && Below(path, o) && !slices.ContainsFunc(open, func(p string) bool { return path != p && Below(path, p) }) {
 			return "it shows empty or made new in every sandbox"
 		}
 	}
