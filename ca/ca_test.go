@@ -137,7 +137,7 @@ func TestRenewal(t *testing.T) {
 // 200 first requests at once mint one leaf, and none waits 100 ms.
 func TestSingleFlight(t *testing.T) {
 	i := issuer(t, Config{})
-	roots := i.UpstreamRoots(nil)
+	roots := i.UpstreamRoots()
 	roots.AddCert(i.Certificate())
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{GetCertificate: func(h *tls.ClientHelloInfo) (*tls.Certificate, error) { return i.Leaf(h.ServerName) }})
 	if err != nil {

@@ -2,7 +2,9 @@ package ca
 
 import (
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,13 +15,16 @@ import (
 	"software.sslmate.com/src/go-pkcs12"
 )
 
-// Truststore makes of a bundle the file that Java reads: PKCS #12 (RFC 7292)
-// without a password, since of one with a password the JDK, which gives none,
-// silently reads no certificate.
-func Truststore(bundle []byte) ([]byte, error) {
-	certs, err := parseCertificates(bundle)
-	if err != nil {
-		return nil, fmt.Errorf("making a truststore: %w", err)
+// Truststore makes of roots, and of the authority where there is one, the file
+// that Java reads: PKCS #12 (RFC 7292) without a password, since of one with a
+// password the JDK, which gives none, silently reads no certificate.
+func Truststore(roots *Roots, authority *x509.Certificate) ([]byte, error) {
+	certs := roots.certs[:len(roots.certs):len(roots.certs)]
+	if authority != nil {
+		certs = append(certs, authority)
+	}
+	if len(certs) == 0 {
+		return nil, errors.New("making a truststore: there is no certificate to put in")
 	}
 	entries := make([]pkcs12.TrustStoreEntry, 0, len(certs))
 	for _, c := range certs {

@@ -9,6 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"sync"
+	"sync/atomic"
 )
 
 // Places lists where hosts keep the bundle of the roots they trust. Inside the
@@ -61,20 +64,75 @@ func HostRoots(root string) (files, dirs []string) {
 // not trusted.
 var hashed = regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]+$`)
 
+// Roots are certificates that are trusted, each once, parsed once: reading them
+// is on the way to the start of every command.
+type Roots struct {
+	certs []*x509.Certificate
+	pem   []byte
+}
+
+// PEM is the roots as one file.
+func (r *Roots) PEM() []byte { return r.pem }
+
+// Len is how many there are.
+func (r *Roots) Len() int { return len(r.certs) }
+
 // SystemRoots reads the roots in files, and those in dirs that are named by
-// their hash, each once and in that order. What is no certificate, or one that
+// hash, each once and in that order. What is no certificate, or one that
 // Go cannot parse, is left out. A file or folder that cannot be read is an
 // error, and so are files without any root.
-func SystemRoots(files, dirs []string) ([]byte, error) {
-	set := newSet()
-	for _, file := range files {
-		n, err := set.addFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("reading roots: %w", err)
+func SystemRoots(files, dirs []string) (*Roots, error) {
+	sources, err := sourcesOf(files, dirs)
+	if err != nil {
+		return nil, err
+	}
+	// Most of the time goes into opening some hundred files and parsing what
+	// is in them, so every core takes part.
+	var p parser
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(sources)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(sources)); i = next.Add(1) - 1 {
+				sources[i].read(&p)
+			}
+		})
+	}
+	wg.Wait()
+	r := &Roots{}
+	seen := map[*x509.Certificate]bool{}
+	var out bytes.Buffer
+	for i, s := range sources {
+		// A link whose file was removed is common in a folder, and no root.
+		if s.err != nil && (i < len(files) || !os.IsNotExist(s.err)) {
+			return nil, fmt.Errorf("reading roots: %w", s.err)
 		}
-		if n == 0 {
-			return nil, fmt.Errorf("reading roots: %s holds no certificate", file)
+		if i < len(files) && len(s.certs) == 0 {
+			return nil, fmt.Errorf("reading roots: %s holds no certificate", s.path)
 		}
+		for _, c := range s.certs {
+			if !seen[c] {
+				seen[c] = true
+				r.certs = append(r.certs, c)
+				out.Write(encode(c.Raw))
+			}
+		}
+	}
+	r.pem = out.Bytes()
+	return r, nil
+}
+
+// rootSource is one file of roots and what was found in it.
+type rootSource struct {
+	path  string
+	certs []*x509.Certificate
+	err   error
+}
+
+func sourcesOf(files, dirs []string) ([]rootSource, error) {
+	var out []rootSource
+	for _, f := range files {
+		out = append(out, rootSource{path: f})
 	}
 	for _, dir := range dirs {
 		entries, err := os.ReadDir(dir)
@@ -82,21 +140,64 @@ func SystemRoots(files, dirs []string) ([]byte, error) {
 			return nil, fmt.Errorf("reading roots: %w", err)
 		}
 		for _, e := range entries {
-			if !hashed.MatchString(e.Name()) {
-				continue
-			}
-			// A link whose file was removed is common there, and no root.
-			if _, err := set.addFile(filepath.Join(dir, e.Name())); err != nil && !os.IsNotExist(err) {
-				return nil, fmt.Errorf("reading roots: %w", err)
+			if hashed.MatchString(e.Name()) {
+				out = append(out, rootSource{path: filepath.Join(dir, e.Name())})
 			}
 		}
 	}
-	return set.pem.Bytes(), nil
+	return out, nil
 }
 
-// Bundle is roots, as SystemRoots gave them, and the authority's PEM in one file,
-// for programs in the sandbox. It does not parse them once more: this is on the
-// way to the start of every command.
+func (s *rootSource) read(p *parser) {
+	var data []byte
+	if data, s.err = os.ReadFile(s.path); s.err == nil {
+		s.certs = p.parse(data)
+	}
+}
+
+// parser parses certificates, the same one once.
+type parser struct {
+	mu   sync.Mutex
+	seen map[[sha256.Size]byte]*x509.Certificate
+}
+
+func (p *parser) parse(data []byte) (certs []*x509.Certificate) {
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		sum := sha256.Sum256(block.Bytes)
+		p.mu.Lock()
+		c := p.seen[sum]
+		p.mu.Unlock()
+		if c == nil {
+			var err error
+			if c, err = x509.ParseCertificate(block.Bytes); err != nil {
+				continue
+			}
+			c = p.keep(sum, c)
+		}
+		certs = append(certs, c)
+	}
+	return certs
+}
+
+// keep returns the first certificate that was kept under its sum.
+func (p *parser) keep(sum [sha256.Size]byte, c *x509.Certificate) *x509.Certificate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if first := p.seen[sum]; first != nil {
+		return first
+	}
+	if p.seen == nil {
+		p.seen = map[[sha256.Size]byte]*x509.Certificate{}
+	}
+	p.seen[sum] = c
+	return c
+}
+
+// Bundle is roots and the authority's PEM in one file, for programs in the
+// sandbox.
 func Bundle(roots, authority []byte) []byte {
 	out := bytes.Clone(roots)
 	if len(out) > 0 && out[len(out)-1] != '\n' {
@@ -105,54 +206,22 @@ func Bundle(roots, authority []byte) []byte {
 	return append(out, authority...)
 }
 
-// UpstreamRoots is the pool that verifies origins: roots without this authority,
-// so that nothing it signed is ever taken for an origin, and a certificate that
-// leaked out of the sandbox proves nothing.
-func (i *Issuer) UpstreamRoots(roots []byte) *x509.CertPool {
+// UpstreamRoots is the pool that verifies origins: all these roots without this
+// authority, so that nothing it signed is ever taken for an origin, and a
+// certificate that leaked out of the sandbox proves nothing.
+func (i *Issuer) UpstreamRoots(all ...*Roots) *x509.CertPool {
 	pool := x509.NewCertPool()
-	for block, rest := pem.Decode(roots); block != nil; block, rest = pem.Decode(rest) {
-		if c, err := x509.ParseCertificate(block.Bytes); err == nil && !bytes.Equal(c.RawSubjectPublicKeyInfo, i.cert.RawSubjectPublicKeyInfo) {
-			pool.AddCert(c)
+	for _, r := range all {
+		if r == nil {
+			continue
+		}
+		for _, c := range r.certs {
+			if !bytes.Equal(c.RawSubjectPublicKeyInfo, i.cert.RawSubjectPublicKeyInfo) {
+				pool.AddCert(c)
+			}
 		}
 	}
 	return pool
-}
-
-// set collects certificates, each once, as PEM.
-type set struct {
-	seen map[[sha256.Size]byte]bool
-	pem  bytes.Buffer
-}
-
-func newSet() *set { return &set{seen: map[[sha256.Size]byte]bool{}} }
-
-func (s *set) addFile(path string) (found int, err error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, err
-	}
-	return s.add(data), nil
-}
-
-// add counts the certificates in data, also those that were there before.
-func (s *set) add(data []byte) (found int) {
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		sum := sha256.Sum256(block.Bytes)
-		if s.seen[sum] {
-			found++
-			continue
-		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
-			continue
-		}
-		found++
-		s.seen[sum] = true
-		s.pem.Write(encode(block.Bytes))
-	}
-	return found
 }
 
 func encode(der []byte) []byte {

@@ -26,6 +26,18 @@ func put(t *testing.T, path string, data []byte) {
 
 func count(bundle []byte) int { return bytes.Count(bundle, []byte("-----BEGIN CERTIFICATE-----")) }
 
+// rootsOf are the roots of one file.
+func rootsOf(t *testing.T, bundle []byte) *Roots {
+	t.Helper()
+	path := t.TempDir() + "/roots.pem"
+	put(t, path, bundle)
+	roots, err := SystemRoots([]string{path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return roots
+}
+
 // A corporate root that lies only in the hashed folder is trusted (T10), and so
 // is one that SSL_CERT_FILE or upstream.ca_files names (T11).
 func TestSystemRoots(t *testing.T) {
@@ -47,8 +59,8 @@ func TestSystemRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := slices.Concat(system, extra, corporate); !bytes.Equal(got, want) {
-		t.Errorf("%d roots, want the system's, the extra one and the corporate one:\n%s", count(got), got)
+	if want := slices.Concat(system, extra, corporate); !bytes.Equal(got.PEM(), want) || got.Len() != 3 {
+		t.Errorf("%d roots, want the system's, the extra one and the corporate one:\n%s", got.Len(), got.PEM())
 	}
 	for _, bad := range []string{host + "/none.pem", host + "/empty.pem"} {
 		put(t, host+"/empty.pem", nil)
@@ -92,7 +104,7 @@ func TestBundle(t *testing.T) {
 // The authority never verifies an origin, even where the host trusts it.
 func TestUpstreamRootsLeaveTheAuthorityOut(t *testing.T) {
 	i, other := issuer(t, Config{}), issuer(t, Config{})
-	pool := i.UpstreamRoots(Bundle(other.PEM(), i.PEM()))
+	pool := i.UpstreamRoots(rootsOf(t, Bundle(other.PEM(), i.PEM())))
 	if _, err := mustLeaf(t, i, "a.test").Verify(x509.VerifyOptions{DNSName: "a.test", Roots: pool}); err == nil {
 		t.Error("a leaf of our own passes for an origin's")
 	}
@@ -102,7 +114,7 @@ func TestUpstreamRootsLeaveTheAuthorityOut(t *testing.T) {
 }
 
 func TestTruststoreOfNothing(t *testing.T) {
-	if _, err := Truststore(nil); err == nil {
+	if _, err := Truststore(&Roots{}, nil); err == nil {
 		t.Error("no error")
 	}
 }
@@ -157,13 +169,17 @@ func TestVariables(t *testing.T) {
 
 func BenchmarkBundleAndTruststore(b *testing.B) {
 	files, dirs := HostRoots("/")
-	authority := root(b)
+	i, err := New(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	authority := i.Certificate()
 	for b.Loop() {
 		roots, err := SystemRoots(files, dirs)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := Truststore(Bundle(roots, authority)); err != nil {
+		if _, err := Truststore(roots, authority); err != nil {
 			b.Fatal(err)
 		}
 	}

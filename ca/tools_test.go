@@ -149,7 +149,7 @@ func TestJavaTruststore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := Truststore(Bundle(roots, i.PEM()))
+	store, err := Truststore(roots, i.Certificate())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestJavaDefaultStores(t *testing.T) {
 	bwrap := tool(t, "bwrap", "bubblewrap")
 	javac := tool(t, "javac", "openjdk-17-jdk-headless")
 	i := issuer(t, Config{})
-	store, err := Truststore(Bundle(nil, i.PEM()))
+	store, err := Truststore(&Roots{}, i.Certificate())
 	if err != nil {
 		t.Fatal(err)
 	}

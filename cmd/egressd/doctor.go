@@ -172,6 +172,6 @@ func examineCA() finding {
 	if err != nil {
 		return finding{Check: "CA", Found: err.Error(), Advice: "install the package ca-certificates"}
 	}
-	f.Found = fmt.Sprintf("an authority for the session can be made; this host trusts %s", count(strings.Count(string(roots), "BEGIN CERTIFICATE"), "root"))
+	f.Found = fmt.Sprintf("an authority for the session can be made; this host trusts %s", count(roots.Len(), "root"))
 	return f
 }

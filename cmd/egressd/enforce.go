@@ -26,7 +26,7 @@ type enforcement struct {
 
 // enforce makes a policy ready. Whatever it names and cannot be had is an
 // error, so that a bad version never comes into force.
-func enforce(p *policy.Policy, issuer *ca.Issuer, roots []byte) (*enforcement, error) {
+func enforce(p *policy.Policy, issuer *ca.Issuer, roots *ca.Roots) (*enforcement, error) {
 	set := rules.New(p.Rules)
 	local, err := netguard.LocalAddrs()
 	if err != nil {
@@ -45,7 +45,7 @@ func enforce(p *policy.Policy, issuer *ca.Issuer, roots []byte) (*enforcement, e
 		dialer.Resolver = resolver
 	}
 	extra, err := ca.SystemRoots(p.Upstream.CAFiles, nil)
-	if err != nil && len(p.Upstream.CAFiles) > 0 {
+	if err != nil {
 		return nil, fmt.Errorf("reading upstream.ca_files: %w", err)
 	}
 	certs, err := clientCertificates(p.Upstream.ClientCertificates)
@@ -58,7 +58,7 @@ func enforce(p *policy.Policy, issuer *ca.Issuer, roots []byte) (*enforcement, e
 	}
 	pp := &proxy.Policy{
 		Rules: set, Dial: dialer.DialContext,
-		Roots:              issuer.UpstreamRoots(append(append([]byte(nil), roots...), extra...)),
+		Roots:              issuer.UpstreamRoots(roots, extra),
 		ClientCertificates: certs,
 		MinUpstreamTLS:     tlsVersion(p.Upstream.MinTLS),
 		UpstreamHTTP2:      p.Upstream.HTTP2,
@@ -145,7 +145,7 @@ func policyPage(p *policy.Policy) ([]byte, error) {
 
 // hostRoots are the roots that this host trusts, and those that an inherited
 // SSL_CERT_FILE or SSL_CERT_DIR names.
-func hostRoots() ([]byte, error) {
+func hostRoots() (*ca.Roots, error) {
 	files, folders := ca.HostRoots("/")
 	if f := os.Getenv("SSL_CERT_FILE"); f != "" {
 		files = append(files, f)

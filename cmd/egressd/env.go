@@ -1,14 +1,13 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
-
-	"context"
 )
 
 // passed are the variables of the caller that a program inside may see,
@@ -101,28 +100,38 @@ func within(path, dir string) bool {
 // variables that git reads, since their ~/.gitconfig is not there inside.
 func gitIdentity(ctx context.Context, home, path string) []string {
 	git := lookSafe("git", path)
+	if _, err := os.Stat(filepath.Join(home, ".gitconfig")); err != nil {
+		if _, err := os.Stat(filepath.Join(home, ".config", "git", "config")); err != nil {
+			return nil // nothing to ask for: a process saved
+		}
+	}
 	if git == "" {
 		return nil
 	}
-	ask := func(key string) string {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, git, "config", "--global", "--get", key)
-		cmd.Dir = "/"
-		cmd.Env = []string{"HOME=" + home, "PATH=" + path, "GIT_CONFIG_NOSYSTEM=1"}
-		out, err := cmd.Output()
-		if err != nil {
-			return ""
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, git, "config", "--global", "--includes", "--null", "--get-regexp", `^user\.(name|email)$`)
+	cmd.Dir = "/"
+	cmd.Env = []string{"HOME=" + home, "PATH=" + path, "GIT_CONFIG_NOSYSTEM=1"}
+	out, err := cmd.Output()
+	if err != nil {
+		return nil // none of the two is set
+	}
+	found := map[string]string{}
+	for _, entry := range strings.Split(string(out), "\x00") {
+		if key, value, ok := strings.Cut(entry, "\n"); ok {
+			found[key] = value // the last one counts, as for git
 		}
-		return strings.TrimRight(string(out), "\n")
 	}
 	var env []string
-	// One question each: a name that is not set must not hide the address.
-	if name := ask("user.name"); name != "" {
-		env = append(env, "GIT_AUTHOR_NAME="+name, "GIT_COMMITTER_NAME="+name)
-	}
-	if mail := ask("user.email"); mail != "" {
-		env = append(env, "GIT_AUTHOR_EMAIL="+mail, "GIT_COMMITTER_EMAIL="+mail)
+	for key, names := range map[string][]string{
+		"user.name": {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"}, "user.email": {"GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"},
+	} {
+		if value := found[key]; value != "" {
+			for _, name := range names {
+				env = append(env, name+"="+value)
+			}
+		}
 	}
 	return env
 }

@@ -105,6 +105,9 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if err := r.recordApart(); err != nil {
 		return 0, err
 	}
+	path := safePath(os.Getenv("PATH"), r.writable())
+	r.git = make(chan []string, 1)
+	go func() { r.git <- gitIdentity(ctx, src.dirs.home, path) }() // a process, while the rest is made ready
 	code, err := r.session(ctx)
 	if err == nil && (f.verbose || r.interactive && !f.quiet) && r.counts != nil {
 		fmt.Fprintln(os.Stderr, summary(r.id, r.counts, time.Since(begin)))
@@ -151,6 +154,7 @@ type runner struct {
 	grants    []mount.Grant
 	capture   netns.Capture
 	published []publication
+	git       chan []string // the caller's git identity, as variables
 
 	id          string
 	counts      audit.Counts
@@ -212,7 +216,7 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 			r.counts = r.sess.log.Counts()
 		}
 	}()
-	config, err := r.config(ctx)
+	config, err := r.config()
 	if err != nil {
 		return 0, err
 	}
@@ -342,7 +346,7 @@ func (r *runner) advice(no *netns.NotStarted) string {
 }
 
 // config is the sandbox as the policy wants it.
-func (r *runner) config(ctx context.Context) (netns.Config, error) {
+func (r *runner) config() (netns.Config, error) {
 	p, d := r.policy, r.src.dirs
 	c := netns.Config{
 		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
@@ -353,14 +357,11 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 		c.Invoker = netns.Invoker{SudoUID: d.uid, SudoGID: d.gid}
 	}
 	var err error
-	path := safePath(os.Getenv("PATH"), r.writable())
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
-	c.Env = append(c.Env, gitIdentity(ctx, d.home, path)...)
 	switch {
 	case p.HasRules:
 		c.Network, c.Names = netns.Captured, r.sess.now.set
-		bundle := ca.Bundle(r.sess.roots, r.sess.issuer.PEM())
-		if c.Files, err = trustFiles(bundle, d.home); err != nil {
+		if c.Files, err = trustFiles(r.sess.roots, r.sess.issuer, d.home); err != nil {
 			return c, err
 		}
 		c.Env = append(c.Env, proxyVariables(proxyURL)...)
@@ -370,10 +371,11 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 		if p.Sandbox.AllowNetwork {
 			c.Network = netns.HostNetwork
 		}
-		if c.Files, err = trustFiles(r.sess.roots, d.home); err != nil {
+		if c.Files, err = trustFiles(r.sess.roots, nil, d.home); err != nil {
 			return c, err
 		}
 	}
+	c.Env = append(c.Env, <-r.git...)
 	return c, nil
 }
 

@@ -244,7 +244,7 @@ func (f *serveFlags) write(sess *session, name, token string) error {
 		return errors.New("writing --env-out: no client's variables can name a unix socket")
 	}
 	bundle := f.envOut + ".pem"
-	if err := os.WriteFile(bundle, ca.Bundle(sess.roots, sess.issuer.PEM()), 0o644); err != nil {
+	if err := os.WriteFile(bundle, ca.Bundle(sess.roots.PEM(), sess.issuer.PEM()), 0o644); err != nil {
 		return fmt.Errorf("writing the trust bundle: %w", err)
 	}
 	abs, err := filepath.Abs(bundle)

@@ -24,7 +24,7 @@ type session struct {
 	log    *audit.Log
 	sink   *gate
 	issuer *ca.Issuer
-	roots  []byte
+	roots  *ca.Roots
 	proxy  *proxy.Server
 	logger *slog.Logger
 
@@ -61,9 +61,25 @@ func newSession(c sessionConfig) (*session, error) {
 	if s.issuer, err = newIssuer(c.policy.TLS); err != nil {
 		return nil, err
 	}
-	if s.now, err = enforce(c.policy, s.issuer, s.roots); err != nil {
+	// Some milliseconds of parsing, while the record is opened.
+	made := make(chan error, 1)
+	go func() {
+		var err error
+		s.now, err = enforce(c.policy, s.issuer, s.roots)
+		made <- err
+	}()
+	if err := s.openLog(c); err != nil {
+		<-made
 		return nil, err
 	}
+	if err := <-made; err != nil {
+		return nil, errors.Join(err, s.log.Close("failed"))
+	}
+	return s, nil
+}
+
+// openLog opens the record.
+func (s *session) openLog(c sessionConfig) error {
 	a := c.policy.Audit
 	cfg := audit.Config{
 		State: c.dirs.state, File: a.File, Session: s.id, Start: c.start,
@@ -76,7 +92,7 @@ func newSession(c sessionConfig) (*session, error) {
 	if cfg.File != "" {
 		cfg.State = ""
 	} else if err := c.dirs.own(c.dirs.audit()); err != nil {
-		return nil, err
+		return err
 	}
 	if a.OnFailure == "warn" {
 		cfg.OnFailure = audit.Warn
@@ -91,11 +107,12 @@ func newSession(c sessionConfig) (*session, error) {
 		cfg.Path = audit.PathRule
 	}
 	cfg.Start.Policy = "sha256:" + c.policy.Hash
+	var err error
 	if s.log, err = audit.Open(cfg); err != nil {
-		return nil, err
+		return err
 	}
 	s.sink = &gate{to: s.log}
-	return s, nil
+	return nil
 }
 
 // serve makes the proxy. names may be nil.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"fmt"
 	"io"
 	"os"
@@ -128,8 +129,12 @@ func realPath(path string) string {
 
 // trustFiles are the files that make programs inside trust the session's
 // authority: the bundle at every place the host has one, and the truststore of
-// every JDK.
-func trustFiles(bundle []byte, home string) ([]mount.Entry, error) {
+// every JDK. Without an authority they hold what the host trusts.
+func trustFiles(roots *ca.Roots, authority *ca.Issuer, home string) ([]mount.Entry, error) {
+	bundle, cert := roots.PEM(), (*x509.Certificate)(nil)
+	if authority != nil {
+		bundle, cert = ca.Bundle(bundle, authority.PEM()), authority.Certificate()
+	}
 	entries := []mount.Entry{{Path: bundlePath, Data: bundle, Mode: 0o444}}
 	add := func(path string, data []byte) {
 		if !slices.ContainsFunc(entries, func(e mount.Entry) bool { return e.Path == path }) {
@@ -155,7 +160,7 @@ func trustFiles(bundle []byte, home string) ([]mount.Entry, error) {
 	if len(stores) == 0 {
 		return entries, nil
 	}
-	store, err := ca.Truststore(bundle)
+	store, err := ca.Truststore(roots, cert)
 	if err != nil {
 		return nil, err
 	}
