@@ -6,15 +6,15 @@ import "strings"
 // is sure when it says no.
 
 // coversRule says whether a deny rule denies everything that an allow rule
-// allows.
-func coversRule(deny, allow *Rule) bool {
-	if deny.Tunnel != allow.Tunnel || len(deny.Query) > 0 {
+// allows. The path comes first: it tells most rules apart.
+func coversRule(deny, allow *linted) bool {
+	if deny.Tunnel != allow.Tunnel || len(deny.Query) > 0 || !deny.Tunnel && !coversPath(&deny.path, &allow.path) {
 		return false
 	}
 	if !deny.Until.IsZero() && (allow.Until.IsZero() || allow.Until.After(deny.Until)) {
 		return false
 	}
-	return coversWhere(deny, allow) && (deny.Tunnel || coversPath(deny.Path, allow.Path))
+	return coversWhere(deny.Rule, allow.Rule)
 }
 
 // coversWhere compares methods, host, scheme and port.
@@ -61,13 +61,19 @@ func coversPorts(a, b *Rule) bool {
 		return a.Port == AnyPort && (a.Scheme == "" || a.Scheme == b.Scheme)
 	}
 	for _, scheme := range [...]string{"https", "http"} {
-		for _, port := range b.ports() {
-			if b.covers(scheme, port) && !a.covers(scheme, port) {
-				return false
-			}
+		if port := b.portOf(scheme); b.covers(scheme, port) && !a.covers(scheme, port) {
+			return false
 		}
 	}
 	return true
+}
+
+// portOf is the port that the rule names, or that its scheme stands for.
+func (r *Rule) portOf(scheme string) int {
+	if r.Port == 0 {
+		return defaultPort(scheme)
+	}
+	return r.Port
 }
 
 // meetsPorts says whether some scheme and port is covered by both.
@@ -79,10 +85,8 @@ func meetsPorts(a, b *Rule) bool {
 		return true
 	}
 	for _, scheme := range [...]string{"https", "http"} {
-		for _, port := range b.ports() {
-			if a.covers(scheme, port) && b.covers(scheme, port) {
-				return true
-			}
+		if port := b.portOf(scheme); a.covers(scheme, port) && b.covers(scheme, port) {
+			return true
 		}
 	}
 	return false
@@ -100,22 +104,62 @@ func meetsMethods(a, b *Rule) bool {
 	return false
 }
 
-// lintPattern is the pattern of a path for comparing: case folded, as deny
-// rules see it.
-func lintPattern(path string) []segment {
-	return compile(foldCase(patternTexts(path)[0])).segments
+// shape is the pattern of a path for comparing.
+type shape struct {
+	segments []segment
+	plain    int // how many there are before the first "**"
 }
+
+// lintPattern folds case, as deny rules do, and compiles no globs, since the
+// pattern meets no request.
+func lintPattern(path string) shape {
+	text := foldCase(decodings(marked(path))[0])
+	list := make([]segment, 0, strings.Count(text, "/"))
+	for seg := range strings.SplitSeq(strings.TrimPrefix(text, "/"), "/") {
+		switch {
+		case seg == markStars:
+			list = append(list, segment{kind: segmentDeep})
+		case seg == markStar:
+			list = append(list, segment{kind: segmentAny})
+		case strings.Contains(seg, markStar):
+			list = append(list, segment{kind: segmentGlob, text: seg})
+		default:
+			list = append(list, segment{kind: segmentText, text: seg})
+		}
+	}
+	s := shape{segments: list}
+	for s.plain < len(list) && list[s.plain].kind != segmentDeep {
+		s.plain++
+	}
+	return s
+}
+
+// tail says whether nothing stands behind the first "**", which is nearly
+// always so.
+func (s *shape) tail() bool { return s.plain >= len(s.segments)-1 }
 
 // coversPath says whether every path of one pattern is one of another's.
-func coversPath(a, b string) bool {
-	return coversSegments(lintPattern(a), lintPattern(b))
+func coversPath(x, y *shape) bool {
+	a, b := x.segments, y.segments
+	if !x.tail() {
+		return coversDeep(a, b)
+	}
+	if x.plain == len(a) && len(a) != len(b) || len(a) > len(b) {
+		return false
+	}
+	for i := range a[:x.plain] {
+		if !coversSegment(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
 }
 
-// coversSegments works from the end, a table of suffixes, so that it takes the
+// coversDeep works from the end, a table of suffixes, so that it takes the
 // product of the lengths and no more.
-func coversSegments(a, b []segment) bool {
-	next := make([]bool, len(b)+1) // row i+1: whether a[i+1:] covers b[j:]
-	row := make([]bool, len(b)+1)
+func coversDeep(a, b []segment) bool {
+	var room [2][32]bool
+	next, row := rows(&room, len(b)+1) // next is row i+1: whether a[i+1:] covers b[j:]
 	next[len(b)] = true
 	for i := len(a) - 1; i >= 0; i-- {
 		for j := len(b); j >= 0; j-- {
@@ -131,6 +175,14 @@ func coversSegments(a, b []segment) bool {
 		row, next = next, row
 	}
 	return next[0]
+}
+
+// rows are two rows of a table, in room where they fit.
+func rows(room *[2][32]bool, n int) (next, row []bool) {
+	if n <= len(room[0]) {
+		return room[0][:n], room[1][:n]
+	}
+	return make([]bool, n), make([]bool, n)
 }
 
 func coversSegment(a, b *segment) bool {
@@ -149,13 +201,30 @@ func coversSegment(a, b *segment) bool {
 }
 
 // meetsPath says whether some path fits both patterns.
-func meetsPath(a, b string) bool {
-	return meetsSegments(lintPattern(a), lintPattern(b))
+func meetsPath(x, y *shape) bool {
+	a, b := x.segments, y.segments
+	if !x.tail() || !y.tail() {
+		return meetsDeep(a, b)
+	}
+	both := min(x.plain, y.plain)
+	for i := range both {
+		if !meetsSegment(&a[i], &b[i]) {
+			return false
+		}
+	}
+	// A last "**" takes what is left of the other side, one segment at least.
+	switch {
+	case x.plain < len(a):
+		return both < len(b)
+	case y.plain < len(b):
+		return both < len(a)
+	}
+	return len(a) == len(b)
 }
 
-func meetsSegments(a, b []segment) bool {
-	next := make([]bool, len(b)+1)
-	row := make([]bool, len(b)+1)
+func meetsDeep(a, b []segment) bool {
+	var room [2][32]bool
+	next, row := rows(&room, len(b)+1)
 	for i := len(a); i >= 0; i-- {
 		for j := len(b); j >= 0; j-- {
 			endA, endB := i == len(a), j == len(b)

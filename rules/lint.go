@@ -14,8 +14,8 @@ type Warning struct {
 func Lint(list []Rule) []Warning {
 	var found []Warning
 	l := newLinter(list)
-	for i := range list {
-		r := &list[i]
+	for i := range l.all {
+		r := &l.all[i]
 		add := func(kind, format string, args ...any) {
 			found = append(found, Warning{Kind: kind, Index: i, Text: r.String() + ": " + fmt.Sprintf(format, args...)})
 		}
@@ -51,25 +51,40 @@ type Conflict struct {
 
 // Conflicts lists the rules that do not go with an earlier one, each once.
 func Conflicts(list []Rule) []Conflict {
-	// By host as written, tunnels and rules apart: a policy may be long.
-	seen := map[bool]map[string][]int{false: {}, true: {}}
+	// The first of each kind that names a host, as written, and a port: a policy
+	// may be long.
+	type place struct {
+		tunnel bool
+		host   string
+		port   int
+	}
+	first := map[place]int{}
 	var found []Conflict
 	for i := range list {
 		r := &list[i]
 		if r.Tunnel && r.Deny {
 			continue // it opens no tunnel
 		}
-		for _, j := range seen[!r.Tunnel][r.Host] {
-			o := &list[j]
-			if clash(r, o) || clash(o, r) {
-				found = append(found, Conflict{Index: i, Other: j, Text: fmt.Sprintf(
-					"%s and %s name the same host and port, and a tunnel is not looked into", r, o)})
-				break
+		other := len(list)
+		for _, port := range r.ports() {
+			if j, ok := first[place{!r.Tunnel, r.Host, port}]; ok {
+				other = min(other, j)
+			}
+			if here := (place{r.Tunnel, r.Host, port}); !named(first, here) {
+				first[here] = i
 			}
 		}
-		seen[r.Tunnel][r.Host] = append(seen[r.Tunnel][r.Host], i)
+		if other < len(list) {
+			found = append(found, Conflict{Index: i, Other: other, Text: fmt.Sprintf(
+				"%s and %s name the same host and port, and a tunnel is not looked into", r, &list[other])})
+		}
 	}
 	return found
+}
+
+func named[K comparable, V any](m map[K]V, key K) bool {
+	_, ok := m[key]
+	return ok
 }
 
 // clash says whether a tunnel and a rule name the same host and port.
@@ -77,12 +92,10 @@ func clash(t, r *Rule) bool {
 	if !t.Tunnel || t.Deny || r.Tunnel || t.Host != r.Host {
 		return false
 	}
-	for _, p := range r.ports() {
-		if p == t.Port {
-			return true
-		}
+	if r.Port != 0 {
+		return r.Port == t.Port
 	}
-	return false
+	return r.covers("https", t.Port) || r.covers("http", t.Port)
 }
 
 // TunnelConflict tells which tunnel stands in the way of a credential for a

@@ -3,123 +3,101 @@ package rules
 import "strings"
 
 // linter compares each rule with those that could matter to it. Every method
-// gives the rule that is the cause, nil for none.
-type linter struct{ allow, deny, tunnels hosts }
+// gives the rule that is the cause, nil for none. However many rules there are
+// for one host, a rule is compared with those alone whose paths begin alike.
+type linter struct {
+	all                           []linted
+	allow, deny, anyPort, tunnels hosts
+}
 
-// hosts finds rules by host, so that a policy with very many is still read in
-// no time.
-type hosts struct {
-	all    []*Rule
-	byHost map[string][]*Rule // by host as written
+// linted is a rule with what comparing it takes, worked out once.
+type linted struct {
+	*Rule
+	index  int
+	path   shape  // empty for a tunnel
+	head   string // of path
+	folder *shape // what a deny rule that ends in "/**" is about; nil for others
 }
 
 func newLinter(list []Rule) *linter {
-	l := &linter{}
+	l := &linter{all: make([]linted, len(list))}
 	for i := range list {
-		r := &list[i]
-		switch {
-		case r.Deny:
+		r := &l.all[i]
+		r.Rule, r.index = &list[i], i
+		if !r.Tunnel {
+			r.path = lintPattern(r.Path)
+			r.head = r.path.head()
+		}
+		if folder, deep := strings.CutSuffix(r.Path, "/**"); deep && r.Deny && !r.Tunnel && folder != "" {
+			shape := lintPattern(folder)
+			r.folder = &shape
+		}
+		if r.Deny {
 			l.deny.add(r)
-		case r.Tunnel:
+			continue
+		}
+		l.allow.add(r)
+		if r.Tunnel {
 			l.tunnels.add(r)
-			l.allow.add(r)
-		default:
-			l.allow.add(r)
+		}
+		if r.Port == AnyPort {
+			l.anyPort.add(r)
 		}
 	}
 	return l
 }
 
-func (h *hosts) add(r *Rule) {
-	if h.byHost == nil {
-		h.byHost = map[string][]*Rule{}
-	}
-	h.all = append(h.all, r)
-	h.byHost[r.Host] = append(h.byHost[r.Host], r)
-}
-
-// first is a rule as wanted whose host covers this one; with below, also one
-// whose host this one covers.
-func (h *hosts) first(host string, below bool, wanted func(*Rule) bool) *Rule {
-	name, wild := strings.CutPrefix(host, "*.")
-	if below && (wild || host == "*") {
-		return pick(h.all, wanted)
-	}
-	if r := pick(h.byHost[host], wanted); r != nil || host == "*" || isAddress(name) {
-		return r
-	}
-	for rest := name; ; {
-		if r := pick(h.byHost["*."+rest], wanted); r != nil {
-			return r
-		}
-		i := strings.IndexByte(rest, '.')
-		if i < 0 {
-			return pick(h.byHost["*"], wanted)
-		}
-		rest = rest[i+1:]
-	}
-}
-
-func pick(list []*Rule, wanted func(*Rule) bool) *Rule {
-	for _, r := range list {
-		if wanted(r) {
-			return r
-		}
-	}
-	return nil
-}
-
 // shadow finds a deny rule that leaves nothing of an allow rule.
-func (l *linter) shadow(r *Rule) *Rule {
+func (l *linter) shadow(r *linted) *linted {
 	if r.Deny {
 		return nil
 	}
-	return l.deny.first(r.Host, false, func(d *Rule) bool { return coversRule(d, r) })
+	return l.deny.first(r.Host, r.head, nil, func(d *linted) bool { return coversRule(d, r) })
 }
 
 // openFolder finds what allows the folder of a deny rule that ends in "/**",
 // unless the folder is denied as well.
-func (l *linter) openFolder(r *Rule) (folder string, allow *Rule) {
-	folder, deep := strings.CutSuffix(r.Path, "/**")
-	if !r.Deny || r.Tunnel || !deep || folder == "" {
+func (l *linter) openFolder(r *linted) (folder string, allow *linted) {
+	if r.folder == nil {
 		return "", nil
 	}
-	denied := l.deny.first(r.Host, false, func(d *Rule) bool {
-		return !d.Tunnel && d != r && len(d.Query) == 0 && d.Until.IsZero() && coversWhere(d, r) && coversPath(d.Path, folder)
+	head := r.folder.head()
+	denied := l.deny.first(r.Host, head, nil, func(d *linted) bool {
+		return !d.Tunnel && d != r && len(d.Query) == 0 && d.Until.IsZero() && coversPath(&d.path, r.folder) && coversWhere(d.Rule, r.Rule)
 	})
 	if denied != nil {
 		return "", nil
 	}
-	return folder, l.allow.first(r.Host, true, func(a *Rule) bool {
-		return !a.Tunnel && meetsMethods(a, r) && meetsHost(a.Host, r.Host) && meetsPorts(a, r) && meetsPath(a.Path, folder)
+	return strings.TrimSuffix(r.Path, "/**"), l.allow.first(r.Host, head, &below{paths: true}, func(a *linted) bool {
+		return !a.Tunnel && meetsPath(&a.path, r.folder) && meetsMethods(a.Rule, r.Rule) && meetsHost(a.Host, r.Host) && meetsPorts(a.Rule, r.Rule)
 	})
 }
 
 // openPort finds an allow rule for any port beside a deny rule for the default
 // ones, unless another deny rule covers the rest.
-func (l *linter) openPort(r *Rule) *Rule {
+func (l *linter) openPort(r *linted) *linted {
 	if !r.Deny || r.Tunnel || r.Port != 0 {
 		return nil
 	}
-	wide := *r
-	wide.Port = AnyPort
-	if l.deny.first(r.Host, false, func(d *Rule) bool { return coversRule(d, &wide) }) != nil {
+	wide, port := *r, *r.Rule
+	port.Port, wide.Rule = AnyPort, &port
+	if l.deny.first(r.Host, r.head, nil, func(d *linted) bool { return coversRule(d, &wide) }) != nil {
 		return nil
 	}
-	return l.allow.first(r.Host, true, func(a *Rule) bool {
-		return a.Port == AnyPort && meetsHost(a.Host, r.Host) && meetsMethods(a, r) &&
+	return l.anyPort.first(r.Host, "", &below{}, func(a *linted) bool {
+		return meetsHost(a.Host, r.Host) && meetsMethods(a.Rule, r.Rule) &&
 			(a.Scheme == "" || r.Scheme == "" || a.Scheme == r.Scheme)
 	})
 }
 
 // hidden finds a tunnel whose host and port a rule speaks of by a wildcard on
 // either side; where both name them alike it is a Conflict.
-func (l *linter) hidden(r *Rule) *Rule {
+func (l *linter) hidden(r *linted) *linted {
 	if r.Tunnel {
 		return nil
 	}
-	return l.tunnels.first(r.Host, true, func(t *Rule) bool {
-		return meetsHost(t.Host, r.Host) && !clash(t, r) &&
-			(r.covers("https", t.Port) || r.covers("http", t.Port))
+	return l.tunnels.first(r.Host, "", &below{}, func(t *linted) bool {
+		return (r.covers("https", t.Port) || r.covers("http", t.Port)) &&
+			meetsHost(t.Host, r.Host) && !clash(t.Rule, r.Rule)
 	})
 }
