@@ -12,7 +12,11 @@ import (
 // run in namespaces of their own.
 const binaryVariable = "EGRESSD_TEST_BINARY"
 
-// TestMain builds the binary as it is shipped, static, once for all tests.
+// clientVariable does so with the client program of the client tests.
+const clientVariable = "EGRESSD_TEST_CLIENT"
+
+// TestMain builds the binary as it is shipped, static, once for all tests, and
+// a client program beside it.
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
@@ -23,14 +27,16 @@ func testMain(m *testing.M) int {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		bin := filepath.Join(dir, "egressd")
-		cmd := exec.Command("go", "build", "-o", bin, ".")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building egressd: %v\n%s", err, out)
-			return 1
+		for variable, pkg := range map[string]string{binaryVariable: ".", clientVariable: "./testdata/client"} {
+			bin := filepath.Join(dir, filepath.Base(variable))
+			cmd := exec.Command("go", "build", "-o", bin, pkg)
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "building %s: %v\n%s", pkg, err, out)
+				return 1
+			}
+			os.Setenv(variable, bin)
 		}
-		os.Setenv(binaryVariable, bin)
 	}
 	return m.Run()
 }
