@@ -24,10 +24,9 @@ type enforcement struct {
 	proxy  *proxy.Policy
 }
 
-// enforce makes a policy ready. Whatever it names and cannot be had is an
+// enforce makes a policy ready; set is compiled from its rules. Whatever it names and cannot be had is an
 // error, so that a bad version never comes into force.
-func enforce(p *policy.Policy, issuer *ca.Issuer, roots *ca.Roots) (*enforcement, error) {
-	set := rules.New(p.Rules)
+func enforce(p *policy.Policy, set *rules.Set, issuer *ca.Issuer, roots *ca.Roots) (*enforcement, error) {
 	local, err := netguard.LocalAddrs()
 	if err != nil {
 		return nil, fmt.Errorf("listing the host's addresses: %w", err)

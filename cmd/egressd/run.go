@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -37,6 +38,8 @@ type runFlags struct {
 	capture string
 	publish []string
 	raw     bool
+
+	started func() // called when the program runs
 }
 
 func runCommand() *cobra.Command {
@@ -72,6 +75,11 @@ Exit status: CMD's, 128+n if signal n ended it; 125 when egressd itself fails,
 // run is one session of the main job, from the policy to the program's status.
 func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	begin := time.Now()
+	// A start makes some megabytes of garbage within milliseconds, and every
+	// collection would make the user wait.
+	collect := debug.SetGCPercent(-1)
+	defer debug.SetGCPercent(collect)
+	f.started = func() { debug.SetGCPercent(collect) }
 	capture, err := captureOf(f.capture)
 	if err != nil {
 		return 0, err
@@ -296,6 +304,7 @@ func (r *runner) live(ctx context.Context) (int, error) {
 		}
 		return 0, err
 	}
+	r.flags.started()
 	ended := make(chan struct{})
 	defer close(ended)
 	go r.signals(ctx, signals, ended)
@@ -360,7 +369,7 @@ func (r *runner) config() (netns.Config, error) {
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
 	switch {
 	case p.HasRules:
-		c.Network, c.Names = netns.Captured, r.sess.now.set
+		c.Network, c.Names = netns.Captured, r.sess.set
 		if c.Files, err = trustFiles(r.sess.roots, r.sess.issuer, d.home); err != nil {
 			return c, err
 		}

@@ -25,6 +25,7 @@ type session struct {
 	sink   *gate
 	issuer *ca.Issuer
 	roots  *ca.Roots
+	set    *rules.Set // the first one
 	proxy  *proxy.Server
 	logger *slog.Logger
 
@@ -33,7 +34,8 @@ type session struct {
 	// names is told of new rules; nil where there is no DNS stub.
 	names func(*rules.Set) error
 
-	mu      sync.Mutex // held through a reload
+	made    func() error // waits until now is set for the first time
+	mu      sync.Mutex   // held through a reload
 	now     *enforcement
 	watcher *policy.Watcher
 }
@@ -61,19 +63,18 @@ func newSession(c sessionConfig) (*session, error) {
 	if s.issuer, err = newIssuer(c.policy.TLS); err != nil {
 		return nil, err
 	}
-	// Some milliseconds of parsing, while the record is opened.
+	s.set = rules.New(c.policy.Rules)
+	// Some milliseconds of parsing, which go on while the record is opened and
+	// the sandbox is made; serve waits for them.
 	made := make(chan error, 1)
+	s.made = sync.OnceValue(func() error { return <-made })
 	go func() {
 		var err error
-		s.now, err = enforce(c.policy, s.issuer, s.roots)
+		s.now, err = enforce(c.policy, s.set, s.issuer, s.roots)
 		made <- err
 	}()
 	if err := s.openLog(c); err != nil {
-		<-made
-		return nil, err
-	}
-	if err := <-made; err != nil {
-		return nil, errors.Join(err, s.log.Close("failed"))
+		return nil, errors.Join(err, s.made())
 	}
 	return s, nil
 }
@@ -117,8 +118,11 @@ func (s *session) openLog(c sessionConfig) error {
 
 // serve makes the proxy. names may be nil.
 func (s *session) serve(names proxy.Names, capture, token string) error {
+	err := s.made()
+	if err != nil {
+		return err
+	}
 	p := s.now.policy
-	var err error
 	s.proxy, err = proxy.New(proxy.Config{
 		Issuer: s.issuer, Sink: s.sink, Names: names, Session: s.id, Log: s.logger, Policy: s.now.proxy,
 		Capture: capture, Token: token, MinTLS: tlsVersion(p.TLS.MinVersion), NoHTTP2: !p.TLS.HTTP2,
@@ -132,7 +136,7 @@ func (s *session) serve(names proxy.Names, capture, token string) error {
 
 // close ends the proxy and the record. The reason stands in session_end.
 func (s *session) close(reason string) error {
-	var shut error
+	shut := s.made()
 	if s.proxy != nil {
 		s.mu.Lock()
 		grace := s.now.policy.Limits.ShutdownGrace

@@ -10,11 +10,15 @@ import (
 
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/policy"
+	"github.com/egressd/egressd/rules"
 )
 
 // control opens the session's socket and watches its policy. The returned
 // function ends both.
 func (s *session) control(ctx context.Context, writable []string) (func(), error) {
+	if err := s.made(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	c, err := serveControl(ctx, s.dirs, s.id, s.answer, func(reason string) {
 		if err := s.log.Append(&audit.Record{Kind: audit.KindControl, Verdict: "deny"}); err != nil {
@@ -125,7 +129,7 @@ func (s *session) swap(p *policy.Policy) error {
 	if err := unsupported(p, s.sandboxed); err != nil {
 		return err
 	}
-	next, err := enforce(p, s.issuer, s.roots)
+	next, err := enforce(p, rules.New(p.Rules), s.issuer, s.roots)
 	if err != nil {
 		return err
 	}
