@@ -15,7 +15,10 @@ import (
 type Config struct {
 	Argv []string // the program and its arguments
 	Env  []string // its whole environment, but for HOME, TMPDIR, USER and LOGNAME, which Start sets
-	Cwd  string   // where it starts; shown read-only unless a grant opens it
+	// EnvExplicit is more of the environment where capture is explicit only, and
+	// replaces what Env says of the same variables.
+	EnvExplicit []string
+	Cwd         string // where it starts; shown read-only unless a grant opens it
 
 	Grants      []mount.Grant
 	AllowHidden []string      // dot names that are not hidden at the top of a grant; nil is .venv alone

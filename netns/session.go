@@ -214,6 +214,9 @@ func (s *Session) ready(ctx context.Context) error {
 // inside.
 func (s *Session) environment() []string {
 	own := []string{"HOME=" + s.plan.Home, "TMPDIR=" + s.plan.Temp, "USER=" + s.id.inside.Name, "LOGNAME=" + s.id.inside.Name}
+	if s.explicit {
+		own = append(slices.Clone(s.cfg.EnvExplicit), own...)
+	}
 	given := slices.DeleteFunc(slices.Clone(s.cfg.Env), func(e string) bool {
 		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(e, o[:strings.IndexByte(o, '=')+1]) })
 	})
