@@ -145,17 +145,13 @@ func trial(ctx context.Context) (*netns.Session, error) {
 
 // namespaceAdvice names what on this host keeps users from making namespaces.
 func namespaceAdvice() string {
-	for _, s := range []struct{ file, bad, advice string }{
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-			"AppArmor restricts user namespaces (kernel.apparmor_restrict_unprivileged_userns=1): give egressd a profile with `userns,`, as deploy/apparmor/egressd shows"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "user namespaces are off: sysctl kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/user/max_user_namespaces", "0", "user namespaces are off: sysctl user.max_user_namespaces=10000"},
-	} {
-		if data, err := os.ReadFile(s.file); err == nil && strings.TrimSpace(string(data)) == s.bad {
-			return s.advice
+	list := netns.Obstacles()
+	for i, o := range list {
+		if strings.HasPrefix(o, "AppArmor") {
+			list[i] = o + ", as deploy/apparmor/egressd shows"
 		}
 	}
-	return ""
+	return strings.Join(list, "; ")
 }
 
 // examineCA makes an authority and a leaf as a session does.

@@ -161,7 +161,7 @@ type runner struct {
 	cwd       string
 	grants    []mount.Grant
 	capture   netns.Capture
-	published []publication
+	published []netns.Publish
 	git       chan []string // the caller's git identity, as variables
 
 	id          string
@@ -173,27 +173,60 @@ type runner struct {
 	streams     *streams.Streams
 }
 
-// recordApart refuses a record that the sandbox could write to.
+// recordApart refuses a record that the sandbox could write to, by whatever
+// links its folder is reached.
 func (r *runner) recordApart() error {
-	file := r.flags.audit
+	name, file := "audit.file", r.policy.Audit.File
+	if r.flags.audit != "" {
+		abs, err := filepath.Abs(r.flags.audit)
+		if err != nil {
+			return fmt.Errorf("finding the record: %w", err)
+		}
+		name, file, r.flags.audit = "--audit", abs, abs
+	}
 	if file == "" {
 		return nil
 	}
-	abs, err := filepath.Abs(file)
-	if err != nil {
-		return fmt.Errorf("finding the record: %w", err)
-	}
-	real := abs
-	if dir := realPath(filepath.Dir(abs)); dir != "" {
-		real = filepath.Join(dir, filepath.Base(abs))
+	paths := []string{file, realPath(file)}
+	if dir := realPath(filepath.Dir(file)); dir != "" {
+		paths = append(paths, filepath.Join(dir, filepath.Base(file)))
 	}
 	for _, g := range r.grants {
-		if g.Write && (within(abs, g.Path) || within(real, g.Path)) {
-			return fmt.Errorf("--audit %s lies in %s, which the sandbox may write: name another folder", file, g.Path)
+		for _, path := range paths {
+			if g.Write && within(path, g.Path) {
+				return fmt.Errorf("%s %s lies in %s, which the sandbox may write: name another folder", name, file, g.Path)
+			}
 		}
 	}
-	r.flags.audit = abs
 	return nil
+}
+
+// gitFolders are the .git folders that the policy leaves visible in a folder
+// that can be written. A hook or a config that a program leaves there would run
+// on the host, so all of it is read-only.
+func (r *runner) gitFolders() []string {
+	var list []string
+	for _, g := range r.grants {
+		git := filepath.Join(g.Path, ".git")
+		if _, err := os.Lstat(git); err != nil {
+			continue
+		}
+		switch {
+		case slices.Contains(r.policy.Sandbox.AllowHidden, ".git") && g.Write:
+			r.say(".git is shown read-only: git can read it, commits are made outside")
+			list = append(list, git)
+		case !slices.Contains(r.policy.Sandbox.AllowHidden, ".git") && g.Path == r.cwd:
+			r.say(".git is hidden; cwd_allow_hidden: [.git] shows it")
+		}
+	}
+	return list
+}
+
+// say tells the user something that they would otherwise wonder about.
+func (r *runner) say(text string) {
+	if !r.flags.quiet {
+		fmt.Fprintln(os.Stderr, "egressd: "+text)
+	}
 }
 
 // writable are the folders the sandbox can write, cwd always among them:
@@ -285,11 +318,6 @@ func (r *runner) live(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer stop()
-	ports, err := r.publish(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer ports()
 	if err := r.streams.Attach(r.box.Terminal(), r.box.HostUID(), r.box.HostGID()); err != nil {
 		return 0, err
 	}
@@ -359,28 +387,33 @@ func (r *runner) config() (netns.Config, error) {
 	p, d := r.policy, r.src.dirs
 	c := netns.Config{
 		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
-		Hidden: hidden(d, d.home), ReadOnly: r.src.readOnly(p, r.cwd), Home: d.home,
-		Capture: r.capture, Path: os.Getenv("PATH"), Event: r.event,
+		Hidden: append(hidden(d, d.home), secretFiles(p)...), ReadOnly: append(r.src.readOnly(p, r.cwd), r.gitFolders()...), Home: d.home,
+		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
 	}
 	if d.uid != os.Getuid() {
 		c.Invoker = netns.Invoker{SudoUID: d.uid, SudoGID: d.gid}
 	}
 	var err error
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
+	stores, loose := javaStores(d.home, r.grants)
+	if loose {
+		c.Env = withJavaOptions(c.Env, javaTrust())
+	}
 	switch {
 	case p.HasRules:
 		c.Network, c.Names = netns.Captured, r.sess.set
-		if c.Files, err = trustFiles(r.sess.roots, r.sess.issuer, d.home); err != nil {
+		if c.Files, err = trustFiles(r.sess.roots, r.sess.issuer, stores); err != nil {
 			return c, err
 		}
 		c.Env = append(c.Env, proxyVariables(proxyURL)...)
+		c.EnvExplicit = javaExplicit(c.Env)
 		c.Env = append(c.Env, ca.Variables(bundlePath, filepath.Dir(bundlePath))...)
 	default:
 		c.Network = netns.NoNetwork
 		if p.Sandbox.AllowNetwork {
 			c.Network = netns.HostNetwork
 		}
-		if c.Files, err = trustFiles(r.sess.roots, nil, d.home); err != nil {
+		if c.Files, err = trustFiles(r.sess.roots, nil, stores); err != nil {
 			return c, err
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/egressd/egressd/audit"
@@ -108,45 +107,18 @@ func deniedBy(c net.Conn, target, host, door string) error {
 
 // probeRefused dials what nothing listens on: each must be refused at once.
 func (r *runner) probeRefused(ctx context.Context) error {
-	targets := []string{"203.0.113.7:9"}
-	udp := []string{"203.0.113.7:443"}
+	targets := map[string][]string{"tcp": {"203.0.113.7:9"}, "udp": {"203.0.113.7:443"}}
 	if r.box.IPv6() {
-		targets, udp = append(targets, "[2001:db8::7]:9"), append(udp, "[2001:db8::7]:443")
+		targets["tcp"] = append(targets["tcp"], "[2001:db8::7]:9")
+		targets["udp"] = append(targets["udp"], "[2001:db8::7]:443")
 	}
-	for _, addr := range targets {
-		c, err := r.box.Dial(ctx, "tcp", addr)
-		if err == nil {
-			c.Close()
-			return fmt.Errorf("dialling %s from inside: it connects", addr)
-		}
-		if !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.ENETUNREACH) {
-			return fmt.Errorf("dialling %s from inside: it is not refused: %w", addr, err)
+	var errs []error
+	for network, addrs := range targets {
+		for _, addr := range addrs {
+			errs = append(errs, r.box.Refuses(ctx, network, addr))
 		}
 	}
-	for _, addr := range udp {
-		if err := r.udpRefused(ctx, addr); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (r *runner) udpRefused(ctx context.Context, addr string) error {
-	c, err := r.box.Dial(ctx, "udp", addr)
-	if err != nil {
-		return nil //nolint:nilerr // no datagram can leave: just as well
-	}
-	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
-		return err
-	}
-	if _, err := c.Write([]byte("x")); err == nil {
-		_, err = c.Read(make([]byte, 1))
-		if !errors.Is(err, syscall.ECONNREFUSED) {
-			return fmt.Errorf("sending to UDP %s from inside: it is not refused (%v)", addr, err)
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // probeName asks the DNS stub for a name that no rule knows, dials the answer

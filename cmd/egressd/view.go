@@ -99,6 +99,20 @@ func hidden(d dirs, home string) []string {
 	return list
 }
 
+// secretFiles are the files of the policy that hold a key or the record. Where
+// a grant would show one, it reads as empty.
+func secretFiles(p *policy.Policy) []string {
+	var list []string
+	for _, f := range p.SecretFiles() {
+		for _, path := range []string{f, realPath(f)} {
+			if st, err := os.Lstat(path); err == nil && !st.IsDir() && !slices.Contains(list, path) {
+				list = append(list, path)
+			}
+		}
+	}
+	return list
+}
+
 // readOnly are the files that rule the sandbox, now or next time.
 func (s *source) readOnly(p *policy.Policy, cwd string) []string {
 	list := p.Pins()
@@ -128,9 +142,9 @@ func realPath(path string) string {
 }
 
 // trustFiles are the files that make programs inside trust the session's
-// authority: the bundle at every place the host has one, and the truststore of
-// every JDK. Without an authority they hold what the host trusts.
-func trustFiles(roots *ca.Roots, authority *ca.Issuer, home string) ([]mount.Entry, error) {
+// authority: the bundle at every place the host has one, and the truststores of
+// JDKs. Without an authority they hold what the host trusts.
+func trustFiles(roots *ca.Roots, authority *ca.Issuer, stores []string) ([]mount.Entry, error) {
 	bundle, cert := roots.PEM(), (*x509.Certificate)(nil)
 	if authority != nil {
 		bundle, cert = ca.Bundle(bundle, authority.PEM()), authority.Certificate()
@@ -152,11 +166,6 @@ func trustFiles(roots *ca.Roots, authority *ca.Issuer, home string) ([]mount.Ent
 			add(filepath.Join(dir, filepath.Base(place)), bundle)
 		}
 	}
-	var jdks []string
-	if j := os.Getenv("JAVA_HOME"); filepath.IsAbs(j) {
-		jdks = append(jdks, j)
-	}
-	stores := ca.JavaStores("/", home, jdks)
 	if len(stores) == 0 {
 		return entries, nil
 	}
