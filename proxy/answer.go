@@ -18,13 +18,16 @@ type answer struct {
 	x       *exchange
 	status  int          // sent to the client, 0 for none
 	count   atomic.Int64 // bytes of the origin's body given to the client
-	wrote   bool         // the final head is out
-	legacy  bool         // an HTTP/1.0 client: no interim answers
-	h2      bool
-	waiting bool // the client waits for a 100 that was not sent
-	last    bool // the connection ends with this answer
-	taken   bool // the connection was hijacked
-	gone    bool // the client did not take what was written
+	length  int64        // of the origin's body, -1 where it did not say
+	// headFirst sends the head at once, since the body is not there yet.
+	headFirst bool
+	wrote     bool // the final head is out
+	legacy    bool // an HTTP/1.0 client: no interim answers
+	h2        bool
+	waiting   bool // the client waits for a 100 that was not sent
+	last      bool // the connection ends with this answer
+	taken     bool // the connection was hijacked
+	gone      bool // the client did not take what was written
 }
 
 func (a *answer) init(x *exchange, w http.ResponseWriter, r *http.Request) {
@@ -59,6 +62,9 @@ func (a *answer) WriteHeader(code int) {
 		h.Set("Connection", "close")
 	}
 	a.inner.WriteHeader(code)
+	if a.headFirst && a.length != 0 {
+		_ = a.FlushError()
+	}
 }
 
 // interim passes a 1xx on. Over HTTP/2 the library sends the 100 by itself; an
@@ -76,13 +82,17 @@ func (a *answer) interim(code int, h http.Header) {
 	a.inner.WriteHeader(code)
 }
 
-// Write sends bytes of the body.
+// Write sends bytes of the body, at once where more is to come: an event, or a
+// download that is slow, does not wait in a buffer.
 func (a *answer) Write(p []byte) (int, error) {
 	if !a.wrote {
 		a.WriteHeader(http.StatusOK)
 	}
 	n, err := a.inner.Write(p)
-	a.count.Add(int64(n))
+	total := a.count.Add(int64(n))
+	if err == nil && (a.length < 0 || total < a.length) {
+		err = a.FlushError()
+	}
 	if err != nil {
 		a.gone = true
 	}
@@ -97,15 +107,21 @@ func (a *answer) FlushError() error {
 	return http.ErrNotSupported
 }
 
-// finishEarly sends a whole answer of known length now, and not only once its
-// record is written. Over HTTP/2, and in chunks, that would cost a write more.
-func (a *answer) finishEarly() {
-	if a.wrote && !a.h2 && !a.taken && len(a.inner.Header()["Content-Length"]) == 1 {
-		a.x.mu.Lock()
-		a.x.settled = true
-		a.x.mu.Unlock()
-		_ = a.FlushError() // a client that is gone is found by net/http
+// finishEarly sends an answer whose end is known now, and not only once its
+// record is written; it is false where that is still to come. Over HTTP/2, and
+// in chunks, it would cost a write more.
+func (a *answer) finishEarly() (whole bool) {
+	if !a.wrote || a.h2 || a.taken {
+		return false
 	}
+	bodyless := a.status == http.StatusNoContent || a.status == http.StatusNotModified || a.x.head.method == http.MethodHead
+	if !bodyless && len(a.inner.Header()["Content-Length"]) != 1 {
+		return false
+	}
+	a.x.mu.Lock()
+	a.x.settled = true
+	a.x.mu.Unlock()
+	return a.FlushError() == nil // a client that is gone is found by net/http
 }
 
 // finishBroken sends what is buffered of an answer that breaks off, so that the

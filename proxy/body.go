@@ -55,10 +55,18 @@ func (b *requestBody) Read(p []byte) (int, error) {
 // again by another protocol has this one again.
 func (b *requestBody) Close() error { return nil }
 
-// leaveBody bounds how long the rest of a body that nobody wants may take: the
-// server reads on in it to find the next request. Behind an answer that ends
-// the connection it is not waited for.
-func (x *exchange) leaveBody() {
+// drainMost is how much of a body that nobody wants is read to reach the next
+// request on its connection, in bytes.
+const drainMost = 256 << 10
+
+// leaveBody reads on in a body that nobody wants, behind an answer that is whole
+// and sent, so that the next request can come. net/http would do it, but with
+// full duplex only once it no longer expects the body's end, and then its
+// background read meets the read of the next head: it panics ("invalid
+// concurrent Body.Read call"). What is too long, does not come while an idle
+// connection may last, or stands behind an answer that ends the connection,
+// ends it: the answer is finished, nothing more is read.
+func (x *exchange) leaveBody(whole bool) {
 	a := &x.answer
 	if a.h2 || a.taken || x.head.length == 0 || x.body.ended.Load() {
 		return
@@ -67,12 +75,16 @@ func (x *exchange) leaveBody() {
 	if w == nil {
 		return
 	}
-	if a.last || a.waiting {
-		w.lingers.Store(true) // or what the client still sends would reset the answer away
-		w.SetReadDeadline(time.Unix(1, 0))
-		return
+	if whole && !a.last && !a.waiting {
+		late := time.AfterFunc(x.server.limits.IdleTimeout, func() { w.Close() })
+		_, err := io.CopyN(io.Discard, a.request.Body, drainMost)
+		late.Stop()
+		if err == io.EOF {
+			return
+		}
 	}
-	x.client.drain = time.AfterFunc(x.server.limits.IdleTimeout, func() { w.Close() })
+	w.lingers.Store(true) // or what the client still sends would reset the answer away
+	w.SetReadDeadline(time.Unix(1, 0))
 }
 
 // bodyDenial tells a malformed body from a client that went away.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"sync"
@@ -27,7 +26,6 @@ type client struct {
 	pre      []byte // read ahead and not yet given out
 	target   target // what a tunnel was opened for; zero on the explicit door
 	wire     atomic.Pointer[wireConn]
-	drain    *time.Timer // ends the connection if the rest of a body does not come; the inner server's goroutine has it
 
 	recorded atomic.Bool            // a request record speaks for this connection
 	fate     atomic.Pointer[string] // why no request came, where we decided that
@@ -198,15 +196,6 @@ func (s *served) SetReadDeadline(t time.Time) error {
 		return nil
 	}
 	return s.wireConn.SetReadDeadline(t)
-}
-
-// stateChanged hears from the inner server how far the connection is.
-func (s *served) stateChanged(state http.ConnState) {
-	if s.client.drain != nil {
-		s.client.drain.Stop()
-		s.client.drain = nil
-	}
-	s.wireConn.stateChanged(state)
 }
 
 // clientOf finds the client below a connection that the inner server serves.

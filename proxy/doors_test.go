@@ -196,6 +196,40 @@ func TestDeniedBodyThatNeverComes(t *testing.T) {
 	}
 }
 
+// TestKeptBehindDeniedBodies: a connection goes on behind denied uploads, small
+// ones drained, and ends behind one that is too long to drain.
+func TestKeptBehindDeniedBodies(t *testing.T) {
+	h := newHouse(t, []any{"GET ok.test/**"}, casePolicy{})
+	p := proxytest.NewPeer(h.dial(h.proxyAddr))
+	defer p.Close()
+	answers := func(n int) bool {
+		return p.Wait(3*time.Second, func(got []byte, end bool) bool { return end || bytes.Count(got, []byte("HTTP/1.1 403 ")) == n })
+	}
+	for n := range 50 {
+		p.Send([]byte("POST http://ok.test/x HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 5\r\n\r\nhello"))
+		if !answers(n + 1) {
+			t.Fatalf("no answer to upload %d", n)
+		}
+		if n%2 == 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	if p.Closed(50 * time.Millisecond) {
+		t.Error("the connection was closed")
+	}
+	p.Send([]byte("POST http://ok.test/x HTTP/1.1\r\nHost: ok.test\r\nContent-Length: 9999999\r\n\r\n"))
+	if !answers(51) {
+		t.Error("no answer to the long upload")
+	}
+	p.Send(make([]byte, 1<<20))
+	if !p.Closed(3 * time.Second) {
+		t.Error("the connection stays open")
+	}
+	if list := h.sink.of(audit.KindRequest); len(list) != 51 {
+		t.Errorf("%d records", len(list))
+	}
+}
+
 // TestOldClient: a client of HTTP/1.0 gets no chunks and no interim answer.
 func TestOldClient(t *testing.T) {
 	h := newHouse(t, []any{"GET ok.test/**"}, casePolicy{})

@@ -106,11 +106,8 @@ func (s *Server) newForward() *httputil.ReverseProxy {
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
 			exchangeOf(r.Context()).failed(err)
 		},
-		// A short answer of known length leaves in one write; a head whose body
-		// is slow to come does not wait for it.
-		FlushInterval: 2 * time.Millisecond,
-		BufferPool:    bodyBuffers{},
-		ErrorLog:      log.New(io.Discard, "", 0), // would quote the origin
+		BufferPool: bodyBuffers{},
+		ErrorLog:   log.New(io.Discard, "", 0), // would quote the origin
 	}
 }
 
@@ -185,7 +182,23 @@ func modify(res *http.Response) error {
 			x.open()
 		}
 	}
+	x.passHead(res)
 	return nil
+}
+
+// passHead gives the fields to the answer as they are, where ReverseProxy would
+// copy each, and settles when the answer is flushed, which ReverseProxy leaves
+// to a timer: it is told that there is nothing to flush.
+func (x *exchange) passHead(res *http.Response) {
+	h := x.answer.Header()
+	for name, values := range res.Header {
+		h[name] = values
+	}
+	res.Header = nil
+	x.answer.length = res.ContentLength
+	conn := x.forward.conn
+	x.answer.headFirst = conn == nil || len(conn.flow.in.unread()) == 0
+	res.ContentLength = 0
 }
 
 func isEventStream(h http.Header) bool {

@@ -102,9 +102,9 @@ func (x *exchange) close() {
 		x.end()
 		panic(p)
 	}
-	x.answer.finishEarly()
-	x.leaveBody()
+	whole := x.answer.finishEarly()
 	x.end()
+	x.leaveBody(whole)
 }
 
 // broken settles the reason of an exchange that broke off.

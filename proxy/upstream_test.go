@@ -121,7 +121,7 @@ func TestUpstreamHTTP2(t *testing.T) {
 			}
 			resp, err := client.Do(req)
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("%+v: %v", tt, err)
 			}
 			body, _ := io.ReadAll(resp.Body)
 			resp.Body.Close()
