@@ -14,7 +14,7 @@ import (
 // without links.
 type Config struct {
 	Argv []string // the program and its arguments
-	Env  []string // its whole environment, but for HOME, TMPDIR, USER and LOGNAME, which Start sets
+	Env  []string // its whole environment, but for HOME, TMPDIR, USER and LOGNAME, which Start sets; PATH loses what does not exist inside
 	// EnvExplicit is more of the environment where capture is explicit only, and
 	// replaces what Env says of the same variables.
 	EnvExplicit []string

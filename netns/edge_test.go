@@ -164,7 +164,7 @@ func wrapper(t *testing.T, dir, script string) string {
 // What egressd's parent left open is open nowhere inside, in the fallback too.
 func TestInheritedDescriptors(t *testing.T) {
 	for _, capture := range []Capture{CaptureAuto, CaptureExplicit} {
-		r := run{As: 12345, Network: Captured, Capture: capture, Shell: "ls /proc/$$/fd | tr '\n' ' '; ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c outside"}
+		r := run{As: 12345, Network: Captured, Capture: capture, Shell: "ls /proc/$$/fd; ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c outside"}
 		r.prepare(t)
 		r.put(t, "outside.txt", "x")
 		binary := testBinary
@@ -172,7 +172,7 @@ func TestInheritedDescriptors(t *testing.T) {
 			binary = "/proc/self/exe"
 		}
 		r.Binary = wrapper(t, r.Home, "exec 3<>"+r.Home+"/outside.txt 7<>"+r.Home+"/outside.txt; exec "+binary+" \"$@\"")
-		r.expect(t, "0 1 2 0\n")
+		r.expect(t, "0\n1\n2\n0\n")
 	}
 }
 

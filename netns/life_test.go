@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/egressd/egressd/netns/mount"
 )
 
 // procs are the processes of the test's pid namespace but for this one and
@@ -61,35 +59,43 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	}
 	for name, uid := range users {
 		t.Run(name, func(t *testing.T) {
-			r := run{As: uid, Network: Captured, Shell: "setsid sleep 30 & sleep 30", Grants: []mount.Grant{}}
-			r.prepare(t)
-			before, mounts := procs(t), mountCount(t)
-			temp := entries(t, "/tmp")
-			worst := time.Duration(0)
-			for range 100 {
-				cmd := r.command(t)
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(time.Duration(rand.IntN(40_000)) * time.Microsecond)
-				if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-					t.Fatal(err)
-				}
-				_ = cmd.Wait() // killed
-				killed := time.Now()
-				if stay := left(t, before, 2*time.Second); len(stay) > 0 {
-					t.Fatalf("left: %s", stay)
-				}
-				worst = max(worst, time.Since(killed))
-			}
-			t.Logf("worst time to be gone: %v", worst)
-			if n := mountCount(t); n != mounts {
-				t.Errorf("%d mounts, %d before", n, mounts)
-			}
-			if now := entries(t, "/tmp"); !slices.Equal(now, temp) {
-				t.Errorf("left in /tmp: %s, before %s", now, temp)
-			}
+			r := run{As: uid, Network: Captured, Shell: "setsid sleep 30 & sleep 30"}
+			killAtRandom(t, &r, 100)
 		})
+	}
+	t.Run("fallback", func(t *testing.T) {
+		r := run{As: 12345, Network: Captured, Capture: CaptureExplicit, Shell: "setsid sleep 30 & sleep 30"}
+		killAtRandom(t, &r, 50)
+	})
+}
+
+func killAtRandom(t *testing.T, r *run, times int) {
+	r.prepare(t)
+	before, mounts := procs(t), mountCount(t)
+	temp := entries(t, "/tmp")
+	worst := time.Duration(0)
+	for range times {
+		cmd := r.command(t)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.IntN(40_000)) * time.Microsecond)
+		if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // killed
+		killed := time.Now()
+		if stay := left(t, before, 2*time.Second); len(stay) > 0 {
+			t.Fatalf("left: %s", stay)
+		}
+		worst = max(worst, time.Since(killed))
+	}
+	t.Logf("worst time to be gone: %v", worst)
+	if n := mountCount(t); n != mounts {
+		t.Errorf("%d mounts, %d before", n, mounts)
+	}
+	if now := entries(t, "/tmp"); !slices.Equal(now, temp) {
+		t.Errorf("left in /tmp: %s, before %s", now, temp)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -80,6 +81,7 @@ func execProgram(spec *os.File) error {
 	if err := unix.Chdir(p.Cwd); err != nil {
 		return &execError{p.Cwd, fmt.Sprintf("entering the working folder: %v", err), 126}
 	}
+	p.Env = livePath(p.Env)
 	path, err := find(p.Argv[0], p.Env)
 	if err != nil {
 		return err
@@ -93,6 +95,24 @@ func execProgram(spec *os.File) error {
 	// Nothing that could need a new thread may run from here on.
 	err = syscall.Exec(path, p.Argv, p.Env)
 	return refusal(p.Argv[0], err)
+}
+
+// livePath leaves the entries of PATH that exist here: what was granted decides
+// that, not the host's PATH. Relative ones would mean the working folder.
+func livePath(env []string) []string {
+	out := slices.Clone(env)
+	for i, e := range out {
+		path, ok := strings.CutPrefix(e, "PATH=")
+		if !ok {
+			continue
+		}
+		entries := slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool {
+			info, err := os.Stat(dir)
+			return !filepath.IsAbs(dir) || err != nil || !info.IsDir()
+		})
+		out[i] = "PATH=" + strings.Join(entries, ":")
+	}
+	return out
 }
 
 // find looks a program up as a shell does: a name with a slash is a path, any

@@ -24,7 +24,7 @@ func TestTerminal(t *testing.T) {
 
 // A stop and what follows it are told; a signal to the program reaches it.
 func TestStop(t *testing.T) {
-	r := run{As: 12345, Shell: "(sleep 0.3; kill -CONT $$) & kill -STOP $$; echo on"}
+	r := run{As: 12345, Shell: "(sleep 0.3; kill -CONT $$) & kill -STOP $$; sleep 0.3; echo on"}
 	got := r.expect(t, "on\n")
 	if !strings.Contains(got.Stderr, "event: stopped 19") || !strings.Contains(got.Stderr, "event: continued") {
 		t.Errorf("stderr %q tells of no stop", got.Stderr)
@@ -181,6 +181,33 @@ func TestFind(t *testing.T) {
 			t.Errorf("%s in %s: %s and %d, want %s and %d", tc.name, tc.path, got, code, tc.want, tc.code)
 		}
 	}
+}
+
+// The program's PATH has the entries that exist inside, and no others.
+func TestLivePath(t *testing.T) {
+	dir := t.TempDir()
+	got := livePath([]string{"A=1", "PATH=" + dir + "/none:" + dir + "::." + ":/dev/null:" + dir, "B=2"})
+	if want := []string{"A=1", "PATH=" + dir + ":" + dir, "B=2"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// What is read of a parcel is what was put in, and nothing that was cut short.
+func FuzzParcel(f *testing.F) {
+	f.Add([]byte("\x02\x00\x00\x00\x00\x00\x00\x00{}rest"))
+	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff{}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := memoryFile("fuzz", data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		var p program
+		blobs, err := unparcel(file, &p)
+		if err == nil && len(blobs) > len(data)-8 {
+			t.Errorf("%d bytes of %d", len(blobs), len(data))
+		}
+	})
 }
 
 // Versions of bwrap before 0.8 are too old.

@@ -129,7 +129,7 @@ func TestRootIsNoRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("this is root's path")
 	}
-	r := run{Network: Captured, Shell: "echo up; read x"}
+	r := run{Network: Captured, Shell: "echo up; sleep 9"}
 	cmd := r.command(t)
 	before := procs(t)
 	out, err := cmd.StdoutPipe()

@@ -99,8 +99,11 @@ func (m *maker) passwd() string {
 	if m.User.UID != 0 {
 		out = line("root", 0, 0, "/", "/usr/sbin/nologin")
 	}
-	return out + line(m.User.Name, m.User.UID, m.User.GID, home, shell) +
-		line("nobody", 65534, 65534, "/nonexistent", "/usr/sbin/nologin")
+	out += line(m.User.Name, m.User.UID, m.User.GID, home, shell)
+	if m.User.UID != 65534 {
+		out += line("nobody", 65534, 65534, "/nonexistent", "/usr/sbin/nologin")
+	}
+	return out
 }
 
 func (m *maker) group() string {
@@ -108,7 +111,11 @@ func (m *maker) group() string {
 	if m.User.GID != 0 {
 		out = "root:x:0:\n"
 	}
-	return out + fmt.Sprintf("%s:x:%d:\nnogroup:x:65534:\n", m.User.Group, m.User.GID)
+	out += fmt.Sprintf("%s:x:%d:\n", m.User.Group, m.User.GID)
+	if m.User.GID != 65534 {
+		out += "nogroup:x:65534:\n"
+	}
+	return out
 }
 
 // files are the given files outside /etc. Each must lie over one that is

@@ -1,0 +1,6 @@
+//go:build race
+
+package netns
+
+// The race detector waits a second at the end of every process.
+const raced = true
