@@ -16,7 +16,7 @@ func TestCost(t *testing.T) {
 	bare := fastest(t, func() *exec.Cmd {
 		return exec.Command("bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true")
 	})
-	for name, uid := range users {
+	for name, uid := range users() {
 		r := run{As: uid, Network: Captured, Argv: []string{"true"}}
 		r.prepare(t)
 		chain := fastest(t, func() *exec.Cmd { return r.command(t) })

@@ -19,7 +19,7 @@ import (
 // A published port leads from the host's loopback to the sandbox's, both ways
 // and to the end of both streams.
 func TestPublish(t *testing.T) {
-	r := run{As: 12345, Network: NoNetwork, Publish: []Publish{{Port: 8000, HostPort: 18000}}, Argv: []string{"python3", "-c", `
+	r := run{As: user(), Network: NoNetwork, Publish: []Publish{{Port: 8000, HostPort: 18000}}, Argv: []string{"python3", "-c", `
 import socket
 s = socket.create_server(("127.0.0.1", 8000))
 c, _ = s.accept()
@@ -67,7 +67,7 @@ c.sendall(b"got %d" % len(data))`}}
 
 // Explicit capture that was asked for is the fallback, and says nothing.
 func TestCaptureExplicit(t *testing.T) {
-	r := run{As: 12345, Network: Captured, Capture: CaptureExplicit, Check: true, Shell: "curl -s http://a.test/; curl -s --noproxy '*' http://203.0.113.9/ || echo none"}
+	r := run{As: user(), Network: Captured, Capture: CaptureExplicit, Check: true, Shell: "curl -s http://a.test/; curl -s --noproxy '*' http://203.0.113.9/ || echo none"}
 	if got := r.expect(t, "explicit 127.0.0.1:3128\nnone\n"); got.Stderr != "" {
 		t.Errorf("stderr %q", got.Stderr)
 	}
@@ -75,7 +75,7 @@ func TestCaptureExplicit(t *testing.T) {
 
 // A grant of everything keeps the sandbox's own devices, and the home private.
 func TestGrantOfEverything(t *testing.T) {
-	r := run{As: 12345, Shell: "echo x > /dev/null && ls /run; ls -A ~; touch ~/x && echo y > /dev/null && wc -l < /etc/passwd; " +
+	r := run{As: user(), Shell: "echo x > /dev/null && ls /run; ls -A ~; touch ~/x && echo y > /dev/null && wc -l < /etc/passwd; " +
 		"touch /usr/x /etc/x 2>/dev/null || echo refused; ls -d /var/lib"}
 	r.prepare(t)
 	r.put(t, "secret", "S")
@@ -85,7 +85,7 @@ func TestGrantOfEverything(t *testing.T) {
 
 // Where the working folder is the home, it is what shows there.
 func TestHomeAsWorkingFolder(t *testing.T) {
-	r := run{As: 12345, Shell: "cat f; cat ~/.netrc | wc -c; touch ~/x 2>/dev/null || echo refused; touch $TMPDIR/x && echo temp"}
+	r := run{As: user(), Shell: "cat f; cat ~/.netrc | wc -c; touch ~/x 2>/dev/null || echo refused; touch $TMPDIR/x && echo temp"}
 	r.prepare(t)
 	r.put(t, "f", "F\n")
 	r.put(t, ".netrc", "N\n")
@@ -95,7 +95,7 @@ func TestHomeAsWorkingFolder(t *testing.T) {
 
 // Thousands of masks start as one does.
 func TestManyMasks(t *testing.T) {
-	r := run{As: 12345, Shell: "cat .f4999 | wc -c; ls -A | wc -l"}
+	r := run{As: user(), Shell: "cat .f4999 | wc -c; ls -A | wc -l"}
 	r.prepare(t)
 	for i := range 5000 {
 		if err := os.WriteFile(filepath.Join(r.Cwd, fmt.Sprintf(".f%d", i)), []byte("S"), 0o644); err != nil {
@@ -132,7 +132,7 @@ func TestClosedBinary(t *testing.T) {
 // A binary that was replaced since egressd started is copied, not the new one
 // run.
 func TestReplacedBinary(t *testing.T) {
-	r := run{As: 12345, Shell: "echo ok"}
+	r := run{As: user(), Shell: "echo ok"}
 	r.prepare(t)
 	r.Binary = filepath.Join(r.Home, "egressd")
 	copyBinary(t, r.Binary)
@@ -164,22 +164,31 @@ func wrapper(t *testing.T, dir, script string) string {
 // What egressd's parent left open is open nowhere inside, in the fallback too.
 func TestInheritedDescriptors(t *testing.T) {
 	for _, capture := range []Capture{CaptureAuto, CaptureExplicit} {
-		r := run{As: 12345, Network: Captured, Capture: capture, Shell: "ls /proc/$$/fd; ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c outside"}
+		r := run{As: user(), Network: Captured, Capture: capture, Shell: "ls /proc/$$/fd; ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c outside"}
 		r.prepare(t)
 		r.put(t, "outside.txt", "x")
 		binary := testBinary
 		if os.Geteuid() != 0 {
-			binary = "/proc/self/exe"
+			binary = self(t)
 		}
 		r.Binary = wrapper(t, r.Home, "exec 3<>"+r.Home+"/outside.txt 7<>"+r.Home+"/outside.txt; exec "+binary+" \"$@\"")
 		r.expect(t, "0\n1\n2\n0\n")
 	}
 }
 
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // A link that is to stay as it is stays, and so does what it points to if that
 // is named.
 func TestKeptLink(t *testing.T) {
-	r := run{As: 12345, Shell: "rm -f egressd.yaml 2>/dev/null; mv egressd.yaml e 2>/dev/null; ln -sf other egressd.yaml 2>/dev/null; readlink egressd.yaml; cat egressd.yaml"}
+	r := run{As: user(), Shell: "rm -f egressd.yaml 2>/dev/null; mv egressd.yaml e 2>/dev/null; ln -sf other egressd.yaml 2>/dev/null; readlink egressd.yaml; cat egressd.yaml"}
 	r.prepare(t)
 	r.put(t, "proj/real/p.yaml", "P\n")
 	if err := os.Symlink("real/p.yaml", filepath.Join(r.Cwd, "egressd.yaml")); err != nil {
@@ -240,7 +249,7 @@ func TestCheckSocket(t *testing.T) {
 // A start that is called off leaves nothing.
 func TestCalledOff(t *testing.T) {
 	before := procs(t)
-	r := run{As: 12345, Network: Captured, Shell: "echo ran"}
+	r := run{As: user(), Network: Captured, Shell: "echo ran"}
 	for i := range 10 {
 		cmd := r.command(t)
 		if err := cmd.Start(); err != nil {

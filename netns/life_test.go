@@ -57,14 +57,14 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("counting processes needs the pid namespace that only root's test run has")
 	}
-	for name, uid := range users {
+	for name, uid := range users() {
 		t.Run(name, func(t *testing.T) {
 			r := run{As: uid, Network: Captured, Shell: "setsid sleep 30 & sleep 30"}
 			killAtRandom(t, &r, 100)
 		})
 	}
 	t.Run("fallback", func(t *testing.T) {
-		r := run{As: 12345, Network: Captured, Capture: CaptureExplicit, Shell: "setsid sleep 30 & sleep 30"}
+		r := run{As: user(), Network: Captured, Capture: CaptureExplicit, Shell: "setsid sleep 30 & sleep 30"}
 		killAtRandom(t, &r, 50)
 	})
 }
@@ -127,7 +127,7 @@ func TestBwrapKilled(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("finding the processes needs the pid namespace that only root's test run has")
 	}
-	r := run{Network: Captured, As: 12345, Shell: "echo up; sleep 30"}
+	r := run{Network: Captured, As: user(), Shell: "echo up; sleep 30"}
 	before := procs(t)
 	cmd := r.command(t)
 	out, err := cmd.StdoutPipe()

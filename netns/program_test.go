@@ -15,7 +15,7 @@ import (
 // A terminal is made inside: it has a device, is the controlling one, and the
 // program is in its foreground.
 func TestTerminal(t *testing.T) {
-	r := run{As: 12345, Pty: true, Shell: "test -t 0 && test -t 1 && test -t 2 && tty && [ -c $(tty) ] && echo yes > /dev/tty; ps -o stat= -p $$ | grep -c +"}
+	r := run{As: user(), Pty: true, Shell: "test -t 0 && test -t 1 && test -t 2 && tty && [ -c $(tty) ] && echo yes > /dev/tty; ps -o stat= -p $$ | grep -c +"}
 	got := r.do(t)
 	if want := "/dev/pts/0\r\nyes\r\n1\r\n"; got.Stderr != want || got.Code != 0 {
 		t.Errorf("got %+v, want %q", got, want)
@@ -24,16 +24,16 @@ func TestTerminal(t *testing.T) {
 
 // A stop and what follows it are told; a signal to the program reaches it.
 func TestStop(t *testing.T) {
-	r := run{As: 12345, Shell: "(sleep 0.3; kill -CONT $$) & kill -STOP $$; sleep 0.3; echo on"}
+	r := run{As: user(), Shell: "(sleep 0.3; kill -CONT $$) & kill -STOP $$; sleep 0.3; echo on"}
 	got := r.expect(t, "on\n")
 	if !strings.Contains(got.Stderr, "event: stopped 19") || !strings.Contains(got.Stderr, "event: continued") {
 		t.Errorf("stderr %q tells of no stop", got.Stderr)
 	}
-	r = run{As: 12345, Leave: "SIGTERM", Argv: []string{"sleep", "30"}}
+	r = run{As: user(), Leave: "SIGTERM", Argv: []string{"sleep", "30"}}
 	if got := r.do(t); got.Code != 143 {
 		t.Errorf("got %+v, want 143", got)
 	}
-	r = run{As: 12345, Leave: "SIGUSR1", Argv: []string{"sh", "-c", "trap 'echo caught; exit 3' USR1; while :; do sleep 0.1; done"}}
+	r = run{As: user(), Leave: "SIGUSR1", Argv: []string{"sh", "-c", "trap 'echo caught; exit 3' USR1; while :; do sleep 0.1; done"}}
 	if got := r.do(t); got.Code != 3 || got.Stdout != "caught\n" {
 		t.Errorf("got %+v, want 3 and caught", got)
 	}
@@ -54,7 +54,7 @@ func TestNotStarted(t *testing.T) {
 		{[]string{"/usr"}, 126, "/usr: a folder is no program"},
 		{[]string{""}, 127, "not found"},
 	} {
-		r := run{As: 12345, Argv: tc.argv}
+		r := run{As: user(), Argv: tc.argv}
 		r.prepare(t)
 		r.put(t, "proj/text", "echo ran\n")
 		r.put(t, "proj/plain", "#!/bin/sh\n")
@@ -73,7 +73,7 @@ func TestNotStarted(t *testing.T) {
 
 // Limits hold for the program, and the launcher's own threads are not counted.
 func TestLimits(t *testing.T) {
-	r := run{As: 12345, Limits: Limits{OpenFiles: 64, Processes: 32, CPUSeconds: 7, Data: 256 << 20},
+	r := run{As: user(), Limits: Limits{OpenFiles: 64, Processes: 32, CPUSeconds: 7, Data: 256 << 20},
 		Shell: "ulimit -n; ulimit -t; ulimit -d; exec python3 -c '" + `
 import os, time
 n = 0
@@ -95,13 +95,13 @@ func TestNetworks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run{As: 12345, Network: HostNetwork, Shell: "cat /etc/resolv.conf; readlink /proc/self/ns/net"}
+	r := run{As: user(), Network: HostNetwork, Shell: "cat /etc/resolv.conf; readlink /proc/self/ns/net"}
 	own, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.expect(t, string(host)+own+"\n")
-	r = run{As: 12345, Network: NoNetwork, Check: true, Shell: "cat /etc/resolv.conf; curl -s -m 2 http://203.0.113.1/ || echo none; " +
+	r = run{As: user(), Network: NoNetwork, Check: true, Shell: "cat /etc/resolv.conf; curl -s -m 2 http://203.0.113.1/ || echo none; " +
 		"python3 -c \"import socket; print([n for _, n in socket.if_nameindex()])\"; curl -s http://127.0.0.1:3128/ || echo none"}
 	r.expect(t, "nameserver 127.0.0.1\nnone\n['lo']\nnone\n")
 }
@@ -110,7 +110,7 @@ func TestNetworks(t *testing.T) {
 // host, and nothing inside can write them.
 func TestFiles(t *testing.T) {
 	text := func(path, data string) mount.Entry { return mount.Entry{Path: path, Mode: 0o444, Data: []byte(data)} }
-	r := run{As: 12345, Files: []mount.Entry{text("/etc/ssl/certs/ca-certificates.crt", "A\n"), text("/etc/pki/tls/cert.pem", "B\n"),
+	r := run{As: user(), Files: []mount.Entry{text("/etc/ssl/certs/ca-certificates.crt", "A\n"), text("/etc/pki/tls/cert.pem", "B\n"),
 		text("/run/egressd/ca.pem", "C\n"), text("/usr/share/common-licenses/BSD", "D\n"), text("/usr/no/such/file", "E\n")}}
 	r.Shell = "for f in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/cert.pem /run/egressd/ca.pem /usr/share/common-licenses/BSD; do " +
 		"cat $f; sh -c \"echo x >> $f\" 2>/dev/null && echo wrote; done"
@@ -124,16 +124,16 @@ func TestFiles(t *testing.T) {
 // like anything else.
 func TestEnds(t *testing.T) {
 	before := procs(t)
-	r := run{As: 12345, Network: Captured, Shell: "kill -STOP $PPID; sleep 0.5; kill -CONT $PPID; exit 4"}
+	r := run{As: user(), Network: Captured, Shell: "kill -STOP $PPID; sleep 0.5; kill -CONT $PPID; exit 4"}
 	if got := r.do(t); got.Code != 4 {
 		t.Errorf("got %+v, want 4", got)
 	}
-	r = run{As: 12345, Network: Captured, Shell: "kill -9 $PPID; sleep 5; echo on"}
+	r = run{As: user(), Network: Captured, Shell: "kill -9 $PPID; sleep 5; echo on"}
 	start := time.Now()
 	if got := r.do(t); got.Code != 137 || got.Stdout != "" || time.Since(start) > 4*time.Second {
 		t.Errorf("a launcher that was killed: got %+v after %v, want 137", got, time.Since(start))
 	}
-	r = run{As: 12345, Network: Captured, Shell: "sleep 5"}
+	r = run{As: user(), Network: Captured, Shell: "sleep 5"}
 	cmd := r.command(t)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,8 +38,22 @@ func selfTest(ctx context.Context, s *Session, cfg Config) error {
 	return nil
 }
 
-// users are the two kinds of caller.
-var users = map[string]int{"user": 12345, "root": 0}
+// user is the uid of an ordinary user: one of the test's own as root, else the
+// caller.
+func user() int {
+	if uid := os.Geteuid(); uid != 0 {
+		return uid
+	}
+	return 12345
+}
+
+// users are the kinds of caller that a test can be.
+func users() map[string]int {
+	if os.Geteuid() != 0 {
+		return map[string]int{"user": user()}
+	}
+	return map[string]int{"user": user(), "root": 0}
+}
 
 // expect runs and compares what the program said.
 func (r run) expect(t *testing.T, want string) outcome {
@@ -53,7 +68,7 @@ func (r run) expect(t *testing.T, want string) outcome {
 // The whole chain: a program runs, every dial ends at a door, and its status
 // is the run's.
 func TestRun(t *testing.T) {
-	for name, uid := range users {
+	for name, uid := range users() {
 		t.Run(name, func(t *testing.T) {
 			r := run{As: uid, Network: Captured, Check: true,
 				Shell: "curl -sS http://a.test/; curl -sS --noproxy '*' http://203.0.113.9/ http://[2001:db8::9]/; exit 7"}
@@ -69,14 +84,14 @@ func TestRun(t *testing.T) {
 // are caught on it; all others share one address.
 func TestNames(t *testing.T) {
 	n := &names{Of: map[string][]int{"db.test": {5432}}, Bare: []netip.AddrPort{netip.MustParseAddrPort("192.0.2.4:8080")}}
-	r := run{As: 12345, Network: Captured, Names: n, Shell: "for u in http://db.test:5432 http://db.test http://other.test http://192.0.2.4:8080 http://192.0.2.4:8081; do " +
+	r := run{As: user(), Network: Captured, Names: n, Shell: "for u in http://db.test:5432 http://db.test http://other.test http://192.0.2.4:8080 http://192.0.2.4:8081; do " +
 		"curl -s --noproxy '*' $u/ || echo none; done; curl -s -6 --noproxy '*' http://db.test:5432/"}
 	r.expect(t, "captured db.test:5432\ncaptured db.test:80\ncaptured *:80\ncaptured 192.0.2.4:8080\nnone\ncaptured db.test:5432\n")
 }
 
 // A reload opens the ports that it names for addresses that were given out.
 func TestReload(t *testing.T) {
-	r := run{As: 12345, Network: Captured, Names: &names{Of: map[string][]int{"db.test": nil}},
+	r := run{As: user(), Network: Captured, Names: &names{Of: map[string][]int{"db.test": nil}},
 		Reload: &names{Of: map[string][]int{"db.test": {5432}}},
 		Shell: "a=$(getent ahostsv4 db.test | awk '{print $1; exit}'); curl -s --noproxy '*' http://$a:5432/ || echo none; " +
 			"sleep 0.6; curl -s --noproxy '*' http://$a:5432/ || echo none"}
@@ -86,7 +101,7 @@ func TestReload(t *testing.T) {
 // A port that the sandbox holds itself cannot be captured: the name is not
 // answered, and it is told.
 func TestPortTaken(t *testing.T) {
-	r := run{As: 12345, Network: Captured, Names: &names{Of: map[string][]int{"db.test": {8000}}},
+	r := run{As: user(), Network: Captured, Names: &names{Of: map[string][]int{"db.test": {8000}}},
 		Shell: "python3 -m http.server 8000 >/dev/null 2>&1 & sleep 0.7; getent ahostsv4 db.test >/dev/null || echo unknown; " +
 			"curl -s -o /dev/null -w '%{http_code}\\n' --noproxy '*' http://127.0.0.1:8000/"}
 	got := r.expect(t, "unknown\n200\n")
@@ -98,15 +113,15 @@ func TestPortTaken(t *testing.T) {
 // Where the host forbids mounts the explicit door is all there is, unless that
 // was asked not to be.
 func TestFallback(t *testing.T) {
-	for name, uid := range users {
+	for name, uid := range users() {
 		t.Run(name, func(t *testing.T) {
 			r := run{As: uid, Network: Captured, Forbid: true, Check: true, Hidden: []string{}, Shell: "curl -s http://a.test/; " +
 				"curl -s --noproxy '*' http://203.0.113.9/ || echo none; getent hosts a.test || echo unknown; cat .env; touch x 2>/dev/null || echo refused; id -u"}
 			r.prepare(t)
 			r.put(t, "proj/.env", "secret")
-			want := "explicit 127.0.0.1:3128\nnone\nunknown\nrefused\n12345\n"
+			want := "explicit 127.0.0.1:3128\nnone\nunknown\nrefused\n" + strconv.Itoa(user()) + "\n"
 			if uid == 0 {
-				want = strings.Replace(want, "12345", "1000", 1)
+				want = strings.Replace(want, strconv.Itoa(user()), "1000", 1)
 			}
 			got := r.expect(t, want)
 			if !strings.Contains(got.Stderr, "note: capture is explicit only") {
@@ -114,11 +129,11 @@ func TestFallback(t *testing.T) {
 			}
 		})
 	}
-	r := run{As: 12345, Network: Captured, Forbid: true, Capture: CaptureTransparent, Shell: "true"}
+	r := run{As: user(), Network: Captured, Forbid: true, Capture: CaptureTransparent, Shell: "true"}
 	if got := r.do(t); got.Code != 125 || !strings.Contains(got.Stderr, "forbids transparent capture") {
 		t.Errorf("transparent alone: %+v", got)
 	}
-	r = run{As: 12345, Network: Captured, Forbid: true, Shell: "true"}
+	r = run{As: user(), Network: Captured, Forbid: true, Shell: "true"}
 	r.prepare(t)
 	if err := os.Symlink("/etc/passwd", filepath.Join(r.Cwd, ".link")); err != nil {
 		t.Fatal(err)
@@ -131,11 +146,11 @@ func TestFallback(t *testing.T) {
 // Without bwrap, or with one that is too old, nothing runs and the message says
 // what to install.
 func TestNoBwrap(t *testing.T) {
-	r := run{As: 12345, Path: "/nowhere", Shell: "true"}
+	r := run{As: user(), Path: "/nowhere", Shell: "true"}
 	if got := r.do(t); got.Code != 125 || !strings.Contains(got.Stderr, "bwrap is not installed") {
 		t.Errorf("none: %+v", got)
 	}
-	r = run{As: 12345, Shell: "true"}
+	r = run{As: user(), Shell: "true"}
 	r.prepare(t)
 	r.put(t, "bin/bwrap", "#!/bin/sh\n[ \"$1\" = --version ] && echo bubblewrap 0.7.0 && exit 0\necho no >&2; exit 1\n")
 	r.Path = r.Home + "/bin"

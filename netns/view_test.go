@@ -13,7 +13,7 @@ import (
 // What lies beside a grant is not there, and what is hidden in it shows empty,
 // takes no write and stays where it is, links too.
 func TestHidden(t *testing.T) {
-	for name, uid := range users {
+	for name, uid := range users() {
 		t.Run(name, func(t *testing.T) {
 			r := run{As: uid, Shell: `
 cat .env | wc -c; readlink .prod || echo hidden; ls -A .git | wc -l; cat .venv/x; ls -A own | wc -l
@@ -49,7 +49,7 @@ cat ../beside 2>/dev/null || echo absent; ls -A ~ | tr '\n' ' '; touch ~/x new &
 
 // A file that is kept, and every folder above it, stays where and as it is.
 func TestPins(t *testing.T) {
-	for name, uid := range users {
+	for name, uid := range users() {
 		t.Run(name, func(t *testing.T) {
 			r := run{As: uid, Shell: `
 for f in a/b/c/p.yaml a/b/c a/b a; do mv $f $f.old 2>/dev/null && echo moved $f; done
@@ -66,7 +66,7 @@ ln a/b/c/p.yaml a/b/c/q 2>/dev/null && echo linked; touch a/b/c/beside a/b/c2 &&
 
 // A grant below a hidden folder shows, and nothing else of that folder.
 func TestHole(t *testing.T) {
-	r := run{As: 12345, Shell: "cat ~/.ssh/config ~/doc; ls -A ~/.ssh; ls -A ~/.keys/pub; touch ~/.ssh/x 2>/dev/null || echo refused"}
+	r := run{As: user(), Shell: "cat ~/.ssh/config ~/doc; ls -A ~/.ssh; ls -A ~/.keys/pub; touch ~/.ssh/x 2>/dev/null || echo refused"}
 	r.prepare(t)
 	for _, path := range []string{".ssh/config", ".ssh/id", "doc", ".keys/pub/a", ".keys/b"} {
 		r.put(t, path, path+"\n")
@@ -172,7 +172,7 @@ func TestRootIsNoRoot(t *testing.T) {
 // Nothing that a program inside can look at shows the host, and nothing of
 // egressd's own takes a write.
 func TestNothingOfTheHost(t *testing.T) {
-	for name, uid := range users {
+	for name, uid := range users() {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HOSTSECRET", "s")
 			r := run{As: uid, Network: Captured, Shell: `
