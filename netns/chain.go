@@ -170,7 +170,7 @@ func (s *Session) cloneMounts() ([]*os.File, *os.File, error) {
 	if s.id.invented {
 		f, err := idmapFor(s.id.uid, s.id.gid)
 		if err != nil {
-			return nil, nil, &noIdmap{err}
+			return nil, nil, &mount.IdmapError{Path: "/", Err: err}
 		}
 		defer func() { _ = f.Close() }()
 		idmap = int(f.Fd())
@@ -191,23 +191,16 @@ func (s *Session) cloneMounts() ([]*os.File, *os.File, error) {
 	return mounts, launcher, nil
 }
 
+// cannotClone tells a host that forbids mounts from one that only cannot map
+// owners.
 func (s *Session) cannotClone(err error) error {
+	var idmap *mount.IdmapError
 	var errno unix.Errno
-	if errors.As(err, &errno) && denied(errno) {
+	if !errors.As(err, &idmap) && errors.As(err, &errno) && denied(errno) {
 		return &forbidden{"mounts", err}
-	}
-	if s.id.invented {
-		return &noIdmap{err}
 	}
 	return err
 }
-
-// noIdmap is a file system, or a kernel, that cannot show files under another
-// owner.
-type noIdmap struct{ err error }
-
-func (e *noIdmap) Error() string { return "mapping the owners of files: " + e.err.Error() }
-func (e *noIdmap) Unwrap() error { return e.err }
 
 // aside copies a descriptor to a number that starting a child with the files
 // does not touch: the child is executed through it.

@@ -77,17 +77,45 @@ func (id identity) asRoot(why string) identity {
 	return id
 }
 
-// invent draws an uid, or 0 where our user namespace has none to spare.
+// invent draws an uid that is nobody's, or 0 where our user namespace has none
+// to spare. In a container that maps fewer it is one of the last it has.
 func invent() (int, error) {
 	var b [4]byte
 	if _, err := io.ReadFull(rand.Reader, b[:]); err != nil {
 		return 0, fmt.Errorf("inventing a uid: %w", err)
 	}
-	uid := inventedFirst + int(binary.LittleEndian.Uint32(b[:])%inventedCount)
-	if mapped(uid) && mapped(inventedFirst) {
+	n := int(binary.LittleEndian.Uint32(b[:]))
+	if uid := inventedFirst + n%inventedCount; mapped(uid) {
 		return uid, nil
 	}
+	for top := idsMapped(); n%1000 < top-2000; n++ {
+		if uid := top - 3 - n%1000; mapped(uid) && entry("/etc/passwd", strconv.Itoa(uid), 7) == nil && uid != nobodyID {
+			return uid, nil
+		}
+	}
 	return 0, nil
+}
+
+// nobodyID is the kernel's stand-in for every id that is not mapped.
+const nobodyID = 65534
+
+// idsMapped is how many ids our user namespace has, from 0 on in one piece.
+func idsMapped() int {
+	data, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return 0
+	}
+	return idsFrom0(string(data))
+}
+
+func idsFrom0(text string) int {
+	for line := range strings.Lines(text) {
+		var inside, outside, count int
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && inside == 0 {
+			return count
+		}
+	}
+	return 0
 }
 
 // mapped reports whether our user namespace knows the id, as uid and as gid.

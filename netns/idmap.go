@@ -23,23 +23,22 @@ func idmapFor(uid, gid int) (*os.File, error) {
 		err  error
 	}
 	done := make(chan result)
+	count := idsMapped()
 	go func() {
 		runtime.LockOSThread() // ptrace is between threads; this one ends with the function
-		f, err := heldNamespace(extents(uid), extents(gid))
+		f, err := heldNamespace(extents(uid, count), extents(gid, count))
 		done <- result{f, err}
 	}()
 	r := <-done
 	return r.file, r.err
 }
 
-// maxID is the last id; the one above means none.
-const maxID = 1<<32 - 2
-
-func extents(id int) []syscall.SysProcIDMap {
+// extents maps 0 to id and every other one of count ids to itself.
+func extents(id, count int) []syscall.SysProcIDMap {
 	return []syscall.SysProcIDMap{
 		{ContainerID: 0, HostID: id, Size: 1},
 		{ContainerID: 1, HostID: 1, Size: id - 1},
-		{ContainerID: id + 1, HostID: id + 1, Size: maxID - id},
+		{ContainerID: id + 1, HostID: id + 1, Size: count - id - 1},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
 	"sync"
 
@@ -20,6 +21,10 @@ const launcherPath = mount.LauncherPath
 // the program when it is told, says how it fares, and ends with it. When
 // egressd is gone it ends everything.
 func launcher(fd int) {
+	// A program may signal everything it can see, or hang its terminal up. A
+	// handler, not SIG_IGN: the program would inherit that.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM, unix.SIGQUIT, unix.SIGALRM,
+		unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU)
 	// The program has our uid: without this it could open our descriptors.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return

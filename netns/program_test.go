@@ -148,6 +148,16 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// A program that signals all it can see does not end its own run, and it
+// starts with no signal ignored or blocked.
+func TestSignals(t *testing.T) {
+	r := run{As: user(), Shell: "grep -E '^Sig(Ign|Blk):' /proc/self/status | cut -f2 | sort -u; trap '' TERM HUP USR1; " +
+		"kill -TERM -1; kill -HUP -1; kill -USR1 -1; sleep 0.2; exit 5"}
+	if got := r.expect(t, "0000000000000000\n"); got.Code != 5 {
+		t.Errorf("got %+v, want 5", got)
+	}
+}
+
 // A program is found in the sandbox's PATH, never by way of the working folder.
 func TestFind(t *testing.T) {
 	dir := t.TempDir()

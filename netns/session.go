@@ -123,7 +123,7 @@ func (s *Session) makePlan() error {
 func (s *Session) build(ctx context.Context) error {
 	if s.cfg.Capture != CaptureExplicit || s.cfg.Network != Captured {
 		err := s.try(ctx, s.startHelper)
-		var idmap *noIdmap
+		var idmap *mount.IdmapError
 		if errors.As(err, &idmap) {
 			s.id = s.id.asRoot(err.Error())
 			err = s.try(ctx, s.startHelper)

@@ -1,7 +1,6 @@
 package mount
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -31,7 +30,21 @@ func Clone(path string, idmap int) (*os.File, error) {
 	}
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(idmap)}
 	if err := unix.MountSetattr(clone, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
-		return nil, errors.Join(fmt.Errorf("mapping the owners below %s: %w", path, err), f.Close())
+		_ = f.Close()
+		return nil, &IdmapError{path, err}
 	}
 	return f, nil
 }
+
+// IdmapError is a file system, or a kernel, that cannot show files under
+// another owner.
+type IdmapError struct {
+	Path string
+	Err  error
+}
+
+func (e *IdmapError) Error() string {
+	return "mapping the owners below " + e.Path + ": " + e.Err.Error()
+}
+
+func (e *IdmapError) Unwrap() error { return e.Err }

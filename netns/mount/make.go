@@ -59,6 +59,12 @@ func Make(r Request) (Plan, []string, error) {
 	if m.AllowHidden == nil {
 		m.AllowHidden = []string{".venv"}
 	}
+	m.Files = slices.Clone(m.Files)
+	for i := range m.Files {
+		if m.Files[i].Mode == 0 {
+			m.Files[i].Mode = 0o444
+		}
+	}
 	p := Plan{UID: r.User.UID, GID: r.User.GID, Cwd: r.Cwd, Home: r.Home, Launcher: r.Launcher}
 	var err error
 	if p.Roots, err = m.roots(); err != nil {
