@@ -1,0 +1,90 @@
+package netns
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Check looks from inside, before Go, and returns what does not hold.
+func (s *Session) Check(ctx context.Context, checks ...Check) ([]string, error) {
+	m, files, err := s.launcher.ask(ctx, startTime, message{Kind: kindCheck, Checks: checks})
+	closeFiles(files)
+	if err != nil {
+		return nil, err
+	}
+	return m.Failures, nil
+}
+
+// Go starts the program. A program that is not there or cannot be executed is
+// a *NotStarted.
+func (s *Session) Go(ctx context.Context) error {
+	s.mu.Lock()
+	s.running = true
+	s.mu.Unlock()
+	_, files, err := s.launcher.ask(ctx, startTime, message{Kind: kindGo})
+	closeFiles(files)
+	var no *remoteError
+	if errors.As(err, &no) && no.code != 0 {
+		return &NotStarted{Problem: no.text, Code: no.code}
+	}
+	return err
+}
+
+// NotStarted is a program that is not there or cannot be executed.
+type NotStarted struct {
+	Problem string
+	Code    int // exit status that says so: 127 not there, 126 not executable
+}
+
+func (e *NotStarted) Error() string { return "starting the program: " + e.Problem }
+
+// Signal passes a signal to the program, or to its whole process group.
+func (s *Session) Signal(sig unix.Signal, group bool) error {
+	return s.launcher.tell(message{Kind: kindSignal, Signal: int(sig), Group: group})
+}
+
+// endTime is how long the sandbox has to fall down after its program.
+const endTime = 2 * time.Second
+
+// Wait waits for the program's end and then for that of everything inside. The
+// code is the program's status, 128+n if signal n ended it. A sandbox that
+// ends without one, as by Close, is 137.
+func (s *Session) Wait() (code int, err error) {
+	<-s.launcher.ended
+	select {
+	case <-s.chain.child.ended:
+	case <-time.After(endTime):
+		s.chain.child.kill()
+	}
+	status := s.launcher.status
+	switch {
+	case status == nil:
+		return 128 + int(unix.SIGKILL), nil
+	case status.Signaled():
+		return 128 + int(status.Signal()), nil
+	default:
+		return status.ExitStatus(), nil
+	}
+}
+
+// Close ends everything inside at once and waits for it. It is safe to call
+// more than once, and at any time.
+func (s *Session) Close() error {
+	s.close.Do(func() {
+		s.chain.child.kill()
+		s.closeErr = errors.Join(s.chain.launcher.close(), s.doors.close())
+		if s.launcher != nil {
+			<-s.launcher.ended
+		}
+		if s.server != nil {
+			s.server.close()
+		}
+		if s.public != nil {
+			s.closeErr = errors.Join(s.closeErr, s.public.close())
+		}
+	})
+	return s.closeErr
+}
