@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/egressd/egressd/audit"
 )
 
@@ -73,6 +75,9 @@ func (x *exchange) readStreamHead(r *http.Request) *denial {
 	}
 	if r.ContentLength != 0 {
 		x.head.expect = r.Header.Get("Expect")
+	}
+	if !httpguts.ValidHeaderFieldName(r.Method) || !strings.HasPrefix(r.RequestURI, "/") && r.RequestURI != "*" && r.Method != http.MethodConnect {
+		return badRequest("The stream has no method and path as HTTP/2 writes them.")
 	}
 	if otherScheme(r) {
 		return badRequest("The scheme of the stream is not the one that is spoken.")
