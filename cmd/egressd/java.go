@@ -1,0 +1,90 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/netns/mount"
+)
+
+// javaStore is the truststore for a JDK whose own is not replaced, and what
+// Debian's JDKs link to.
+const javaStore = "/etc/ssl/certs/java/cacerts"
+
+const javaOptions = "JAVA_TOOL_OPTIONS="
+
+// javaStores are the truststores that a program inside could meet: the
+// system's, and those of JDKs that a grant shows. One that lies where the
+// sandbox may write is not replaced but pointed past, which is what loose says.
+func javaStores(home string, grants []mount.Grant) (stores []string, loose bool) {
+	var jdks []string
+	if j := os.Getenv("JAVA_HOME"); filepath.IsAbs(j) {
+		jdks = append(jdks, j)
+	}
+	if java := realPath(lookSafe("java", os.Getenv("PATH"))); java != "" {
+		jdks = append(jdks, filepath.Dir(filepath.Dir(java)))
+	}
+	// A JDK that was unpacked lies in the grant or is it.
+	for _, g := range grants {
+		jdks = append(jdks, g.Path)
+		entries, err := os.ReadDir(g.Path)
+		if err != nil {
+			continue // netns says what cannot be shown
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				jdks = append(jdks, filepath.Join(g.Path, e.Name()))
+			}
+		}
+	}
+	visible := visibleIn(grants)
+	for _, path := range ca.JavaStores("/", home, jdks) {
+		switch {
+		case slices.ContainsFunc(grants, func(g mount.Grant) bool { return g.Write && within(path, g.Path) }):
+			loose = true
+		case within(path, "/etc"), visible(filepath.Dir(path)):
+			stores = append(stores, path)
+		}
+	}
+	if loose && !slices.Contains(stores, javaStore) {
+		stores = append(stores, javaStore)
+	}
+	return stores, loose
+}
+
+// javaTrust are the options of a JDK whose truststore is not replaced.
+func javaTrust() []string {
+	return []string{"-Djavax.net.ssl.trustStore=" + javaStore, "-Djavax.net.ssl.trustStoreType=PKCS12"}
+}
+
+// javaExplicit leads a JDK, which reads no proxy variable, to the explicit
+// door. It is given only where nothing is captured, since every java says on
+// stderr that it has been given options.
+func javaExplicit(env []string) []string {
+	options := []string{
+		"-Dhttp.proxyHost=127.0.0.1", "-Dhttp.proxyPort=3128",
+		"-Dhttps.proxyHost=127.0.0.1", "-Dhttps.proxyPort=3128",
+	}
+	env = withJavaOptions(env, options)
+	return env[len(env)-1:]
+}
+
+// withJavaOptions adds options to the variable that every JDK reads, or leaves
+// the environment as it is where there are none.
+func withJavaOptions(env, options []string) []string {
+	if len(options) == 0 {
+		return env
+	}
+	value := strings.Join(options, " ")
+	out := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		old, ok := strings.CutPrefix(kv, javaOptions)
+		if ok && old != "" {
+			value = old + " " + value
+		}
+		return ok
+	})
+	return append(out, javaOptions+value)
+}
