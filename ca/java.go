@@ -19,7 +19,7 @@ import (
 // that Java reads: PKCS #12 (RFC 7292) without a password, since of one with a
 // password the JDK, which gives none, silently reads no certificate.
 func Truststore(roots *Roots, authority *x509.Certificate) ([]byte, error) {
-	certs := roots.certs[:len(roots.certs):len(roots.certs)]
+	certs := slices.Clip(roots.Certificates())
 	if authority != nil {
 		certs = append(certs, authority)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/pem"
 	"fmt"
 	"os"
@@ -64,69 +65,90 @@ func HostRoots(root string) (files, dirs []string) {
 // not trusted.
 var hashed = regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]+$`)
 
-// Roots are certificates that are trusted, each once, parsed once: reading them
-// is on the way to the start of every command.
+// Roots are certificates that are trusted, each once. They are read at once and
+// parsed when somebody asks for more than their text: reading is on the way to
+// the start of every command, and programs inside only need the text.
 type Roots struct {
-	certs []*x509.Certificate
+	ders  [][]byte
 	pem   []byte
+	parse sync.Once
+	certs []*x509.Certificate
 }
 
 // PEM is the roots as one file.
 func (r *Roots) PEM() []byte { return r.pem }
 
 // Len is how many there are.
-func (r *Roots) Len() int { return len(r.certs) }
+func (r *Roots) Len() int { return len(r.ders) }
+
+// Certificates are the roots that Go can parse.
+func (r *Roots) Certificates() []*x509.Certificate {
+	r.parse.Do(func() {
+		parsed := make([]*x509.Certificate, len(r.ders))
+		spread(len(r.ders), func(i int) {
+			if c, err := x509.ParseCertificate(r.ders[i]); err == nil {
+				parsed[i] = c
+			}
+		})
+		for _, c := range parsed {
+			if c != nil {
+				r.certs = append(r.certs, c)
+			}
+		}
+	})
+	return r.certs
+}
 
 // SystemRoots reads the roots in files, and those in dirs that are named by
-// hash, each once and in that order. What is no certificate, or one that
-// Go cannot parse, is left out. A file or folder that cannot be read is an
-// error, and so are files without any root.
+// hash, each once and in that order. What is no certificate, a private key for
+// one, is left out. A file or folder that cannot be read is an error, and so are
+// files without any root.
 func SystemRoots(files, dirs []string) (*Roots, error) {
 	sources, err := sourcesOf(files, dirs)
 	if err != nil {
 		return nil, err
 	}
-	// Most of the time goes into opening some hundred files and parsing what
-	// is in them, so every core takes part.
-	var p parser
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(sources)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(sources)); i = next.Add(1) - 1 {
-				sources[i].read(&p)
-			}
-		})
-	}
-	wg.Wait()
+	spread(len(sources), func(i int) { sources[i].read() })
 	r := &Roots{}
-	seen := map[*x509.Certificate]bool{}
-	var out bytes.Buffer
+	seen := map[[sha256.Size]byte]bool{}
 	for i, s := range sources {
 		// A link whose file was removed is common in a folder, and no root.
 		if s.err != nil && (i < len(files) || !os.IsNotExist(s.err)) {
 			return nil, fmt.Errorf("reading roots: %w", s.err)
 		}
-		if i < len(files) && len(s.certs) == 0 {
+		if i < len(files) && len(s.ders) == 0 {
 			return nil, fmt.Errorf("reading roots: %s holds no certificate", s.path)
 		}
-		for _, c := range s.certs {
-			if !seen[c] {
-				seen[c] = true
-				r.certs = append(r.certs, c)
-				out.Write(encode(c.Raw))
+		for _, der := range s.ders {
+			if sum := sha256.Sum256(der); !seen[sum] {
+				seen[sum] = true
+				r.ders = append(r.ders, der)
+				r.pem = append(r.pem, encode(der)...)
 			}
 		}
 	}
-	r.pem = out.Bytes()
 	return r, nil
+}
+
+// spread calls f with 0 to n-1 on every core.
+func spread(n int, f func(int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				f(int(i))
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // rootSource is one file of roots and what was found in it.
 type rootSource struct {
-	path  string
-	certs []*x509.Certificate
-	err   error
+	path string
+	ders [][]byte
+	err  error
 }
 
 func sourcesOf(files, dirs []string) ([]rootSource, error) {
@@ -148,52 +170,27 @@ func sourcesOf(files, dirs []string) ([]rootSource, error) {
 	return out, nil
 }
 
-func (s *rootSource) read(p *parser) {
-	var data []byte
-	if data, s.err = os.ReadFile(s.path); s.err == nil {
-		s.certs = p.parse(data)
+func (s *rootSource) read() {
+	data, err := os.ReadFile(s.path)
+	if err != nil {
+		s.err = err
+		return
 	}
-}
-
-// parser parses certificates, the same one once.
-type parser struct {
-	mu   sync.Mutex
-	seen map[[sha256.Size]byte]*x509.Certificate
-}
-
-func (p *parser) parse(data []byte) (certs []*x509.Certificate) {
 	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
+		// A sequence of DER, at least: what a library inside cannot read must not
+		// keep it from reading the rest.
+		if block.Type == "CERTIFICATE" && wellFormed(block.Bytes) {
+			s.ders = append(s.ders, block.Bytes)
 		}
-		sum := sha256.Sum256(block.Bytes)
-		p.mu.Lock()
-		c := p.seen[sum]
-		p.mu.Unlock()
-		if c == nil {
-			var err error
-			if c, err = x509.ParseCertificate(block.Bytes); err != nil {
-				continue
-			}
-			c = p.keep(sum, c)
-		}
-		certs = append(certs, c)
 	}
-	return certs
 }
 
-// keep returns the first certificate that was kept under its sum.
-func (p *parser) keep(sum [sha256.Size]byte, c *x509.Certificate) *x509.Certificate {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if first := p.seen[sum]; first != nil {
-		return first
-	}
-	if p.seen == nil {
-		p.seen = map[[sha256.Size]byte]*x509.Certificate{}
-	}
-	p.seen[sum] = c
-	return c
+// wellFormed says that the bytes are one DER sequence of three values, as a
+// certificate is (RFC 5280, 4.1), which is quick to see.
+func wellFormed(der []byte) bool {
+	var v struct{ TBS, Algorithm, Signature asn1.RawValue }
+	rest, err := asn1.Unmarshal(der, &v)
+	return err == nil && len(rest) == 0
 }
 
 // Bundle is roots and the authority's PEM in one file, for programs in the
@@ -215,7 +212,7 @@ func (i *Issuer) UpstreamRoots(all ...*Roots) *x509.CertPool {
 		if r == nil {
 			continue
 		}
-		for _, c := range r.certs {
+		for _, c := range r.Certificates() {
 			if !bytes.Equal(c.RawSubjectPublicKeyInfo, i.cert.RawSubjectPublicKeyInfo) {
 				pool.AddCert(c)
 			}

@@ -167,6 +167,15 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+func BenchmarkSystemRoots(b *testing.B) {
+	files, dirs := HostRoots("/")
+	for b.Loop() {
+		if _, err := SystemRoots(files, dirs); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkBundleAndTruststore(b *testing.B) {
 	files, dirs := HostRoots("/")
 	i, err := New(Config{})
