@@ -11,7 +11,7 @@
 //		Append(r *Record) error                      // fills r.Time (if zero), r.Seq, r.Session; r.Reserved uses the room
 //		Release()                                    // gives unused room back
 //	}
-//	(*Log) Close(reason string) error                    // session_end with counts, trim, fsync, unlock
+//	(*Log) Close(reason string) error                    // session_end with counts, trim, unlock
 //	(*Log) Path() string; Counts() Counts; Lost() int64; Err() error
 //	SHA256(b []byte) string                              // "sha256:…", the form of policy and prev
 //
@@ -41,8 +41,8 @@
 // then allocated (fallocate), so a full disk cannot lose it either; a record
 // that outgrew its room on a full disk is written with its texts cut. A record
 // whose Append failed may still be written later, in its place in the chain.
-// The file is synced to the medium when it is rotated or closed, not for each
-// record: what a power failure takes is at the end of the file, and opening
+// The file is synced to the medium when it is rotated, not for each record nor
+// at the end: what a power failure takes is at the end of the file, and opening
 // the file again moves a torn last line aside.
 //
 // With OnFailure Warn nothing waits and nothing fails: Reserve does nothing,

@@ -272,9 +272,11 @@ func (l *Log) Close(reason string) error {
 	return errors.Join(err, l.dropFiles())
 }
 
-// trim gives back the blocks behind the end, and puts the file on the medium.
+// trim gives back the blocks behind the end. It does not wait for the medium,
+// which takes longer than a short command and guards against nothing but a power
+// failure: the kernel writes it within half a minute.
 func (l *Log) trim() error {
-	if err := errors.Join(l.file.Truncate(l.size), l.file.Sync()); err != nil {
+	if err := l.file.Truncate(l.size); err != nil {
 		return fmt.Errorf("closing the record: %w", err)
 	}
 	return nil

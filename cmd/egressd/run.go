@@ -78,8 +78,8 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	// A start makes some megabytes of garbage within milliseconds, and every
 	// collection would make the user wait.
 	collect := debug.SetGCPercent(-1)
-	defer debug.SetGCPercent(collect)
 	f.started = func() { debug.SetGCPercent(collect) }
+	defer f.started()
 	capture, err := captureOf(f.capture)
 	if err != nil {
 		return 0, err

@@ -129,14 +129,25 @@ func (r *runner) probeName(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var plain, secure error
+	var wg sync.WaitGroup
+	wg.Go(func() { plain = r.probePlain(ctx, addr, host) })
+	wg.Go(func() { secure = r.probeSecure(ctx, addr, host) })
+	wg.Wait()
+	return errors.Join(plain, secure)
+}
+
+func (r *runner) probePlain(ctx context.Context, addr netip.Addr, host string) error {
 	c, err := r.box.Dial(ctx, "tcp", netip.AddrPortFrom(addr, 80).String())
 	if err != nil {
 		return fmt.Errorf("dialling the address of a name: %w", err)
 	}
-	if err := deniedBy(c, "/", host, "the captured port 80"); err != nil {
-		return err
-	}
-	if c, err = r.box.Dial(ctx, "tcp", netip.AddrPortFrom(addr, 443).String()); err != nil {
+	return deniedBy(c, "/", host, "the captured port 80")
+}
+
+func (r *runner) probeSecure(ctx context.Context, addr netip.Addr, host string) error {
+	c, err := r.box.Dial(ctx, "tcp", netip.AddrPortFrom(addr, 443).String())
+	if err != nil {
 		return fmt.Errorf("dialling the address of a name: %w", err)
 	}
 	pool := x509.NewCertPool()
