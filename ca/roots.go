@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -51,11 +52,15 @@ func HostRoots(root string) (files, dirs []string) {
 			break
 		}
 	}
+	// One of them often is a link to another: each is read once.
+	var seen []os.FileInfo
 	for _, folder := range Folders() {
 		path := filepath.Join(root, folder)
-		if s, err := os.Stat(path); err == nil && s.IsDir() {
-			dirs = append(dirs, path)
+		s, err := os.Stat(path)
+		if err != nil || !s.IsDir() || slices.ContainsFunc(seen, func(o os.FileInfo) bool { return os.SameFile(o, s) }) {
+			continue
 		}
+		seen, dirs = append(seen, s), append(dirs, path)
 	}
 	return files, dirs
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -115,7 +116,9 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	}
 	path := safePath(os.Getenv("PATH"), r.writable())
 	r.git = make(chan []string, 1)
+	r.java = sync.OnceValues(func() ([]string, bool) { return javaStores(src.dirs.home, r.grants) })
 	go func() { r.git <- gitIdentity(ctx, src.dirs.home, path) }() // a process, while the rest is made ready
+	go r.java()
 	code, err := r.session(ctx)
 	if err == nil && (f.verbose || r.interactive && !f.quiet) && r.counts != nil {
 		fmt.Fprintln(os.Stderr, summary(r.id, r.counts, time.Since(begin)))
@@ -162,7 +165,8 @@ type runner struct {
 	grants    []mount.Grant
 	capture   netns.Capture
 	published []netns.Publish
-	git       chan []string // the caller's git identity, as variables
+	git       chan []string           // the caller's git identity, as variables
+	java      func() ([]string, bool) // what javaStores finds
 
 	id          string
 	counts      audit.Counts
@@ -310,12 +314,14 @@ func (r *runner) live(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	defer doors()
-	if err := r.selfTest(ctx); err != nil {
-		return 0, err
-	}
+	tested := make(chan error, 1)
+	go func() { tested <- r.selfTest(ctx) }()
 	stop, err := r.sess.control(ctx, r.writable())
-	if err != nil {
-		return 0, err
+	if test := <-tested; test != nil || err != nil {
+		if err == nil {
+			stop()
+		}
+		return 0, errors.Join(test, err)
 	}
 	defer stop()
 	if err := r.streams.Attach(r.box.Terminal(), r.box.HostUID(), r.box.HostGID()); err != nil {
@@ -395,10 +401,7 @@ func (r *runner) config() (netns.Config, error) {
 	}
 	var err error
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
-	stores, loose := javaStores(d.home, r.grants)
-	if loose {
-		c.Env = withJavaOptions(c.Env, javaTrust())
-	}
+	stores, loose := r.java()
 	switch {
 	case p.HasRules:
 		c.Network, c.Names = netns.Captured, r.sess.set
@@ -406,6 +409,9 @@ func (r *runner) config() (netns.Config, error) {
 			return c, err
 		}
 		c.Env = append(c.Env, proxyVariables(proxyURL)...)
+		if loose {
+			c.Env = withJavaOptions(c.Env, javaTrust())
+		}
 		c.EnvExplicit = javaExplicit(c.Env)
 		c.Env = append(c.Env, ca.Variables(bundlePath, filepath.Dir(bundlePath))...)
 	default:
