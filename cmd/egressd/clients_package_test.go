@@ -32,7 +32,7 @@ func TestClientsPackages(t *testing.T) {
 			{name: "trust variables", quiet: true, steps: []step{
 				{run: `set -e; for v in SSL_CERT_FILE CURL_CA_BUNDLE REQUESTS_CA_BUNDLE PIP_CERT NODE_EXTRA_CA_CERTS GIT_SSL_CAINFO CARGO_HTTP_CAINFO AWS_CA_BUNDLE DENO_CERT npm_config_cafile
 do eval "f=\$$v"; n=$(grep -c BEGIN.CERTIFICATE "$f"); [ "$n" -gt 2 ] || { echo "$v: $n certificates"; exit 1; }; done; echo "$UV_NATIVE_TLS ${NO_PROXY:-unset}"`,
-					says: `^1 localhost,127\.0\.0\.1,::1$`},
+					says: `^1 localhost,127\.0\.0\.1,::1,\[::1\]$`},
 			}},
 		})
 	})

@@ -16,9 +16,10 @@ import (
 var passed = []string{"TERM", "COLORTERM", "LANG", "TZ", "SHELL", "EDITOR", "NO_COLOR", "CI"}
 
 // proxyVariables lead clients that honour them to the explicit door. NO_PROXY
-// is short and has no wildcards, since curl, Python and Go read it differently.
+// is short and has no wildcards, since curl, Python and Go read it differently;
+// ::1 stands twice, since Python's urllib and Node compare it in brackets.
 func proxyVariables(url string) []string {
-	const direct = "localhost,127.0.0.1,::1"
+	const direct = "localhost,127.0.0.1,::1,[::1]"
 	return []string{
 		"HTTP_PROXY=" + url, "http_proxy=" + url,
 		"HTTPS_PROXY=" + url, "https_proxy=" + url,

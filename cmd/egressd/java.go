@@ -27,18 +27,8 @@ func javaStores(home string, grants []mount.Grant) (stores []string, loose bool)
 	if java := realPath(lookSafe("java", os.Getenv("PATH"))); java != "" {
 		jdks = append(jdks, filepath.Dir(filepath.Dir(java)))
 	}
-	// A JDK that was unpacked lies in the grant or is it.
 	for _, g := range grants {
-		jdks = append(jdks, g.Path)
-		entries, err := os.ReadDir(g.Path)
-		if err != nil {
-			continue // netns says what cannot be shown
-		}
-		for _, e := range entries {
-			if e.IsDir() {
-				jdks = append(jdks, filepath.Join(g.Path, e.Name()))
-			}
-		}
+		jdks = append(jdks, unpackedJDKs(g.Path)...)
 	}
 	visible := visibleIn(grants)
 	for _, path := range ca.JavaStores("/", home, jdks) {
@@ -53,6 +43,29 @@ func javaStores(home string, grants []mount.Grant) (stores []string, loose bool)
 		stores = append(stores, javaStore)
 	}
 	return stores, loose
+}
+
+// unpackedJDKs finds JDKs in a grant: the folder itself, or one in it. A look
+// for a single folder in each keeps the start fast where there are thousands.
+func unpackedJDKs(grant string) []string {
+	folders := []string{grant}
+	entries, err := os.ReadDir(grant)
+	if err != nil {
+		return nil // netns says what cannot be shown
+	}
+	for _, e := range entries {
+		if e.IsDir() && e.Name()[0] != '.' {
+			folders = append(folders, filepath.Join(grant, e.Name()))
+		}
+	}
+	return slices.DeleteFunc(folders, func(dir string) bool {
+		for _, lib := range []string{"lib/security", "jre/lib/security"} {
+			if _, err := os.Stat(filepath.Join(dir, lib)); err == nil {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // javaTrust are the options of a JDK whose truststore is not replaced.
