@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -458,7 +459,7 @@ func (r *runner) openDoors() (func(), error) {
 		"transparent": func() error { return r.sess.proxy.ServeCaptured(r.box.Captured()) },
 	} {
 		go func() {
-			if err := serve(); err != nil {
+			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) {
 				r.sess.logger.Debug("a door closed", "door", l, "err", err)
 			}
 			done <- struct{}{}
