@@ -183,3 +183,38 @@ ls -A /run /run/egressd | tr '\n' ' '; touch /run/x /etc/x /x /dev/x /run/egress
 		})
 	}
 }
+
+// A single file that is granted is written in place and stays where it is,
+// and what lies beside it is as before.
+func TestFileGrant(t *testing.T) {
+	for name, uid := range users() {
+		t.Run(name, func(t *testing.T) {
+			r := run{As: uid, Shell: "echo new > notes.txt; mv notes.txt n2 2>/dev/null && echo moved; rm -f notes.txt 2>/dev/null && echo gone; " +
+				"cat notes.txt; touch beside 2>/dev/null || echo refused; cat ro.txt; sh -c 'echo x > ro.txt' 2>/dev/null || echo refused"}
+			r.prepare(t)
+			r.put(t, "proj/notes.txt", "old\n")
+			r.put(t, "proj/ro.txt", "ro\n")
+			r.Grants = []mount.Grant{{Path: r.Cwd + "/notes.txt", Write: true}, {Path: r.Cwd + "/ro.txt"}}
+			r.expect(t, "new\nrefused\nro\nrefused\n")
+			if text, err := os.ReadFile(r.Cwd + "/notes.txt"); err != nil || string(text) != "new\n" {
+				t.Errorf("on the host: %q %v", text, err)
+			}
+		})
+	}
+}
+
+// The faults of the field that belong to the plain view: git starts beside a
+// hidden .gitconfig, a hidden folder takes no write, and what is hidden but not
+// there is not made.
+func TestFaultsOfTheView(t *testing.T) {
+	r := run{As: user(), Shell: "git init -q /tmp/x && echo works; wc -c < ~/.gitconfig; sh -c 'echo x > ~/.ssh/f' 2>/dev/null || echo refused; ls -A ~/.gnupg 2>/dev/null | wc -l"}
+	r.prepare(t)
+	r.put(t, ".gitconfig", "[user]\n\tname = secret\n")
+	r.put(t, ".ssh/id", "K")
+	r.Grants = []mount.Grant{{Path: r.Home}}
+	r.Hidden = []string{r.Home + "/.gnupg"}
+	r.expect(t, "works\n0\nrefused\n0\n")
+	if _, err := os.Stat(r.Home + "/.gnupg"); err == nil {
+		t.Error("a folder was made below a grant that nothing can write")
+	}
+}
