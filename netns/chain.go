@@ -33,7 +33,8 @@ func (e *forbidden) Unwrap() error { return e.err }
 type chain struct {
 	child    *child
 	launcher *control
-	said     *tail // by bwrap, on stderr
+	keeper   *control // nil in the fallback
+	said     *tail    // by bwrap, on stderr
 }
 
 // startHelper starts the helper with everything it needs and waits until it
@@ -75,10 +76,16 @@ func (s *Session) startHelper(ctx context.Context) error {
 	}
 	defer func() { _ = hailEnd.Close() }()
 	s.chain.launcher = hail
+	keep, keepEnd, err := controlPair()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = keepEnd.Close() }()
+	s.chain.keeper = keep
 
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{helperName}, Env: []string{}, Stderr: s.chain.said,
 		SysProcAttr: namespaces(s.id, s.cfg.Network != HostNetwork), WaitDelay: time.Second}
-	cmd.ExtraFiles = append([]*os.File{talkEnd, plan, hailEnd, bwrap}, mounts...)
+	cmd.ExtraFiles = append([]*os.File{talkEnd, plan, hailEnd, bwrap, keepEnd}, mounts...)
 	if launcher != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, launcher)
 		image, err := aside(launcher, cmd.ExtraFiles)
@@ -91,7 +98,7 @@ func (s *Session) startHelper(ctx context.Context) error {
 	if s.chain.child, err = startChild(cmd); err != nil {
 		return &forbidden{"namespaces", err}
 	}
-	_ = errors.Join(talkEnd.Close(), hailEnd.Close()) // else their ends would never be seen
+	_ = errors.Join(talkEnd.Close(), hailEnd.Close(), keepEnd.Close()) // else their ends would never be seen
 	return s.hearHelper(ctx, talk)
 }
 

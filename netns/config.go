@@ -109,5 +109,6 @@ const (
 	Stopped   EventKind = "stopped"    // the program stopped, as on Ctrl-Z
 	Continued EventKind = "continued"  // and went on
 	PortTaken EventKind = "port_taken" // a port that a rule names is held by the sandbox itself: the name is not answered
+	Uncovered EventKind = "uncovered"  // the host took the cover off a hidden or read-only Name, and it could not be put back: the sandbox ends
 	Asked     EventKind = "asked"      // a name was looked up, for the first time
 )

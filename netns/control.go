@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/netns/mount"
 )
 
 // A control is one end of a SOCK_SEQPACKET pair: messages keep their bounds
@@ -33,9 +35,10 @@ type message struct {
 	Carried                []int   `json:",omitempty"` // of prepare: the streams that are handed over
 	Checks                 []Check `json:",omitempty"` // of check
 	Failures               []string
-	Signal                 int  `json:",omitempty"` // to send, or that stopped the program
-	Group                  bool `json:",omitempty"` // send it to the program's process group
-	Status                 int  `json:",omitempty"` // wait status of the program
+	Signal                 int         `json:",omitempty"` // to send, or that stopped the program
+	Group                  bool        `json:",omitempty"` // send it to the program's process group
+	Status                 int         `json:",omitempty"` // wait status of the program
+	Spot                   *mount.Spot `json:",omitempty"` // of mend
 }
 
 // Kinds of messages, and who says them.
@@ -51,6 +54,7 @@ const (
 	kindStopped   = "stopped"   // launcher
 	kindContinued = "continued" // launcher
 	kindExited    = "exited"    // launcher
+	kindMend      = "mend"      // egressd asks the keeper
 )
 
 // Bounds of one message. The kernel carries 253 descriptors at most.

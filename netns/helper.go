@@ -20,6 +20,7 @@ const (
 	helperPlan     // a parcel of helperTask
 	helperLauncher // the launcher's end of its control
 	helperBwrap    // bwrap's binary, opened by path
+	helperKeeper   // the keeper's end of its control
 	helperMounts
 )
 
@@ -80,6 +81,12 @@ func runHelper(c *control, step *string) error {
 	}
 	if err := mount.Apply(&task.Plan, mounts); err != nil {
 		return err
+	}
+	if len(task.Plan.Spots()) > 0 {
+		*step = "keeper"
+		if err := startKeeper(helperKeeper); err != nil {
+			return err
+		}
 	}
 	*step = "bwrap"
 	return becomeBwrap(&task)

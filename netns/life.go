@@ -75,7 +75,13 @@ func (s *Session) Wait() (code int, err error) {
 func (s *Session) Close() error {
 	s.close.Do(func() {
 		s.chain.child.kill()
-		s.closeErr = errors.Join(s.chain.launcher.close(), s.doors.close())
+		s.closeErr = errors.Join(s.chain.launcher.close(), s.doors.close(), s.stopWatching())
+		if s.chain.keeper != nil {
+			s.closeErr = errors.Join(s.closeErr, s.chain.keeper.close())
+		}
+		if s.keeper != nil {
+			<-s.keeper.ended
+		}
 		if s.launcher != nil {
 			<-s.launcher.ended
 		}

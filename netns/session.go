@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,8 @@ type Session struct {
 	terminal *os.File
 	server   *nameServer
 	public   *publisher
+	watcher  *watcher
+	keeper   *remote
 
 	mu      sync.Mutex
 	cookie  uint64 // of the network namespace
@@ -75,8 +78,11 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 	if err := s.makePlan(); err != nil {
 		return nil, err
 	}
-	if err := s.build(ctx); err != nil {
+	if err := s.watch(); err != nil {
 		return nil, err
+	}
+	if err := s.build(ctx); err != nil {
+		return nil, errors.Join(err, s.stopWatching())
 	}
 	if err := s.ready(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -160,6 +166,9 @@ func (s *Session) try(ctx context.Context, way func(context.Context) error) erro
 	if s.chain.launcher != nil {
 		_ = s.chain.launcher.close()
 	}
+	if s.chain.keeper != nil {
+		_ = s.chain.keeper.close()
+	}
 	_ = s.doors.close()
 	return err
 }
@@ -202,6 +211,7 @@ func (s *Session) ready(ctx context.Context) error {
 		}
 		_ = probe.Close()
 	}
+	s.keep()
 	if err := s.openDoors(ctx); err != nil {
 		return err
 	}
@@ -220,6 +230,41 @@ func (s *Session) environment() []string {
 		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(e, o[:strings.IndexByte(o, '=')+1]) })
 	})
 	return append(given, own...)
+}
+
+// watch begins to look at what is hidden or read-only, before it is mounted.
+func (s *Session) watch() error {
+	spots := s.plan.Spots()
+	if len(spots) == 0 {
+		return nil
+	}
+	var err error
+	s.watcher, err = watchSpots(spots)
+	return err
+}
+
+// keep begins to have it mended. What cannot be ends the sandbox: it would show
+// a secret, or let a policy be written.
+func (s *Session) keep() {
+	if s.watcher == nil {
+		return
+	}
+	if s.chain.keeper != nil {
+		s.keeper = newRemote(s.chain.keeper, func(message) {})
+	}
+	s.watcher.serve(s.keeper, func(spot mount.Spot, err error) {
+		if s.cfg.Event != nil {
+			s.cfg.Event(Event{Kind: Uncovered, Name: filepath.Join(spot.Folder, spot.Name), Err: err})
+		}
+		_ = s.chain.child.process.Kill() // it has ended already
+	})
+}
+
+func (s *Session) stopWatching() error {
+	if s.watcher == nil {
+		return nil
+	}
+	return s.watcher.close()
 }
 
 // openDoors opens what is opened from outside: in the fallback the explicit
