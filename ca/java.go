@@ -19,18 +19,19 @@ import (
 // that Java reads: PKCS #12 (RFC 7292) without a password, since of one with a
 // password the JDK, which gives none, silently reads no certificate.
 func Truststore(roots *Roots, authority *x509.Certificate) ([]byte, error) {
-	certs := slices.Clip(roots.Certificates())
+	ders := slices.Clip(roots.ders)
 	if authority != nil {
-		certs = append(certs, authority)
+		ders = append(ders, authority.Raw)
 	}
-	if len(certs) == 0 {
+	if len(ders) == 0 {
 		return nil, errors.New("making a truststore: there is no certificate to put in")
 	}
-	entries := make([]pkcs12.TrustStoreEntry, 0, len(certs))
-	for _, c := range certs {
-		// Entries of one name are one entry to Java.
-		sum := sha256.Sum256(c.Raw)
-		entries = append(entries, pkcs12.TrustStoreEntry{Cert: c, FriendlyName: hex.EncodeToString(sum[:])})
+	entries := make([]pkcs12.TrustStoreEntry, 0, len(ders))
+	for _, der := range ders {
+		// Entries of one name are one entry to Java. Only the bytes of a certificate
+		// are written, so none is parsed for this.
+		sum := sha256.Sum256(der)
+		entries = append(entries, pkcs12.TrustStoreEntry{Cert: &x509.Certificate{Raw: der}, FriendlyName: hex.EncodeToString(sum[:])})
 	}
 	data, err := pkcs12.Passwordless.EncodeTrustStoreEntries(entries, "")
 	if err != nil {

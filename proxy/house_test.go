@@ -155,7 +155,7 @@ func (h *house) policy(list []any) *proxy.Policy {
 	if err != nil {
 		h.t.Fatalf("making the page: %v", err)
 	}
-	return &proxy.Policy{Rules: set, Dial: dialer.DialContext, Roots: h.roots.Pool(), Page: page,
+	return &proxy.Policy{Rules: set, Dial: dialer.DialContext, Roots: h.roots.Pool, Page: page,
 		MaxRequestBytes: loaded.Limits.MaxRequestBytes, Hash: "sha256:" + loaded.Hash}
 }
 

@@ -56,8 +56,10 @@ type Policy struct {
 	// refuses every connection (connect).
 	Dial DialFunc
 
-	// Roots verify origins; nil are the system's.
-	Roots *x509.CertPool
+	// Roots give what verifies origins, when the first connection needs it: to
+	// parse all the roots of a host takes longer than many a run. It is called
+	// often and by many goroutines; nil gives the system's.
+	Roots func() *x509.CertPool
 	// ClientCertificates are shown to the origin of that canonical host.
 	ClientCertificates map[string]tls.Certificate
 	// MinUpstreamTLS is the lowest version spoken with an origin; 0 is TLS 1.2.
@@ -80,6 +82,13 @@ type Policy struct {
 	Page []byte
 	// Hash names this version in every record: "sha256:" and hex digits.
 	Hash string
+}
+
+func (p *Policy) roots() *x509.CertPool {
+	if p.Roots == nil {
+		return nil
+	}
+	return p.Roots()
 }
 
 // Timeouts bound each wait for an origin; 0 takes the default.

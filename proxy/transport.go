@@ -33,7 +33,7 @@ type upstream struct {
 
 func newUpstream(p *Policy) *upstream {
 	u := &upstream{policy: p, times: p.Timeouts.withDefaults()}
-	config := &tls.Config{RootCAs: p.Roots, MinVersion: max(p.MinUpstreamTLS, tls.VersionTLS12)}
+	config := &tls.Config{MinVersion: max(p.MinUpstreamTLS, tls.VersionTLS12)}
 	// The caches are apart: a session is resumed with the protocol it had.
 	u.tls1, u.tls2 = config, config.Clone()
 	u.tls1.NextProtos, u.tls2.NextProtos = []string{"http/1.1"}, []string{"h2"}
@@ -248,7 +248,7 @@ func (u *upstream) handshake(ctx context.Context, network, addr string, base *tl
 		return nil, err
 	}
 	config := base.Clone()
-	config.ServerName = host
+	config.ServerName, config.RootCAs = host, u.policy.roots()
 	if cert, ok := u.policy.ClientCertificates[host]; ok {
 		config.Certificates = []tls.Certificate{cert}
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"iter"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -25,7 +27,7 @@ type recordFlags struct {
 }
 
 func auditCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "audit", Short: "read the record", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "audit", Short: "read the record", Args: noCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(auditList(), auditTail(), auditVerify())
 	return cmd
@@ -53,12 +55,26 @@ func (f *recordFlags) finish(args []string) error {
 		f.file = args[0]
 	}
 	f.filter.Session, f.filter.Kind = f.session, audit.Kind(f.kind)
+	if f.kind != "" && !slices.Contains(audit.Kinds(), f.filter.Kind) {
+		return usageError{fmt.Errorf("--kind %q is no kind of record: %s", f.kind, join(audit.Kinds()))}
+	}
+	if verdicts := []string{"allow", "deny", "error"}; f.filter.Verdict != "" && !slices.Contains(verdicts, f.filter.Verdict) {
+		return usageError{fmt.Errorf("--verdict %q is no verdict: %s", f.filter.Verdict, join(verdicts))}
+	}
 	var err error
 	if f.filter.Since, err = parseWhen(f.since); err != nil {
 		return err
 	}
 	f.filter.Until, err = parseWhen(f.until)
 	return err
+}
+
+func join[S ~string](list []S) string {
+	var words []string
+	for _, s := range list {
+		words = append(words, string(s))
+	}
+	return strings.Join(words, ", ")
 }
 
 func parseWhen(s string) (time.Time, error) {
@@ -97,13 +113,16 @@ func (f *recordFlags) chains() ([]audit.Chain, error) {
 	for _, s := range all {
 		chains = append(chains, s.Chain)
 	}
+	if len(chains) == 0 {
+		fmt.Fprintf(os.Stderr, "egressd: there is no record yet: egressd run and egressd serve write theirs to %s\n", d.audit())
+	}
 	return chains, nil
 }
 
 func auditList() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
-		Use: "list [FILE]", Short: "print the record, one line each", Args: cobra.MaximumNArgs(1),
+		Use: "list [FILE]", Short: "print the record, one line each", Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
@@ -126,7 +145,7 @@ func auditTail() *cobra.Command {
 	var f recordFlags
 	var follow bool
 	cmd := &cobra.Command{
-		Use: "tail [FILE]", Short: "print the end of the newest record, and what comes", Args: cobra.MaximumNArgs(1),
+		Use: "tail [FILE]", Short: "print the end of the newest record, and what comes", Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
@@ -138,7 +157,7 @@ func auditTail() *cobra.Command {
 				return err
 			}
 			if len(chains) == 0 {
-				return errors.New("there is no record yet")
+				return exitCode(1) // it has been said
 			}
 			newest := chains[len(chains)-1]
 			if !follow {
@@ -189,7 +208,7 @@ func (f *recordFlags) print(out io.Writer, lines iter.Seq2[audit.Line, error]) e
 func auditVerify() *cobra.Command {
 	var f recordFlags
 	cmd := &cobra.Command{
-		Use: "verify [FILE]", Short: "check that no line of the record was changed, taken out or moved", Args: cobra.MaximumNArgs(1),
+		Use: "verify [FILE]", Short: "check that no line of the record was changed, taken out or moved", Args: atMost(1),
 		Long: `Check that no line of the record was changed, taken out or moved, and say where
 one was. Sessions without an end are named: open where they run, cut where they
 were killed. Exit status: 0, or 1 where something is wrong.`,

@@ -21,7 +21,7 @@ KIND: text for each error, then for each warning, then whether its tests hold.
 
 Exit status: 0, or 1 with errors or failed tests; with --strict also with
 warnings.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				flags.file = args[0]

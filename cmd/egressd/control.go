@@ -154,7 +154,7 @@ func pickSession(d dirs, prefix string) (string, error) {
 	fits := slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !strings.HasPrefix(id, strings.ToUpper(prefix)) })
 	switch {
 	case len(all) == 0:
-		return "", errors.New("no session is running")
+		return "", fmt.Errorf("no session is running: none has its socket in %s (egressd run and egressd serve make one; under sudo the caller's counts)", d.control)
 	case len(fits) == 0:
 		return "", fmt.Errorf("no running session begins with %q: %s", prefix, strings.Join(all, ", "))
 	case len(fits) > 1:

@@ -27,7 +27,7 @@ type finding struct {
 func doctorCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "doctor", Short: "try what a sandbox needs on this host, and say what is missing", Args: cobra.NoArgs,
+		Use: "doctor", Short: "try what a sandbox needs on this host, and say what is missing", Args: atMost(0),
 		Long: `Try what a sandbox needs on this host: the isolation program, namespaces, how
 traffic is captured, and the certificate authority. It makes a real sandbox and
 looks from inside. Exit status: 0, or 1 when a policy could not be enforced.`,

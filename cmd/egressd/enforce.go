@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 
 	"github.com/egressd/egressd/ca"
 	"github.com/egressd/egressd/netguard"
@@ -57,7 +59,7 @@ func enforce(p *policy.Policy, set *rules.Set, issuer *ca.Issuer, roots *ca.Root
 	}
 	pp := &proxy.Policy{
 		Rules: set, Dial: dialer.DialContext,
-		Roots:              issuer.UpstreamRoots(roots, extra),
+		Roots:              sync.OnceValue(func() *x509.CertPool { return issuer.UpstreamRoots(roots, extra) }),
 		ClientCertificates: certs,
 		MinUpstreamTLS:     tlsVersion(p.Upstream.MinTLS),
 		UpstreamHTTP2:      p.Upstream.HTTP2,

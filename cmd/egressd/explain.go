@@ -37,9 +37,9 @@ Exit status: 0 allowed, 1 denied, 2 the question could not be answered.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case batch == "" && len(args) != 2:
-				return failCode{2, errors.New("explain takes a METHOD and a URL, or --batch FILE")}
+				return usageError{errors.New("explain takes a METHOD and a URL, or --batch FILE")}
 			case batch != "" && len(args) != 0:
-				return failCode{2, errors.New("explain --batch takes no further argument")}
+				return usageError{errors.New("explain --batch takes no further argument")}
 			}
 			return nil
 		},
@@ -90,7 +90,7 @@ func explainOne(out io.Writer, flags policyFlags, method, url string, asJSON boo
 		return err
 	}
 	req.At = time.Now()
-	e := rules.Explanation{Decision: malformed}
+	e := rules.Explanation{Decision: malformed, Differs: malformedWhy(method)}
 	if spelled {
 		e = rules.New(list).Explain(req)
 	}
@@ -111,6 +111,13 @@ func explainOne(out io.Writer, flags policyFlags, method, url string, asJSON boo
 // malformed is the decision about a URL whose authority cannot be read: the
 // proxy answers it 400.
 var malformed = rules.Decision{Verdict: rules.Deny, Reason: "bad_request", Index: -1, Limit: -1}
+
+func malformedWhy(method string) string {
+	if method == "CONNECT" {
+		return "for CONNECT the URL is HOST:PORT, the port from 1 to 65535"
+	}
+	return "no request could have this scheme, host and port"
+}
 
 // rawRequest takes a URL apart without cleaning anything: the authority ends
 // at the first "/", "?" or "#", and no path is "/". spelled is false where the
@@ -186,6 +193,7 @@ func explanationJSON(e rules.Explanation) any {
 		Rule       *ruleJSON `json:"rule"`
 		Note       string    `json:"note,omitempty"`
 		Hint       string    `json:"hint"`
+		Why        string    `json:"why,omitempty"`
 		Readings   []string  `json:"readings"`
 		Nearest    *nearest  `json:"nearest"`
 		Credential *string   `json:"credential"`
@@ -195,6 +203,8 @@ func explanationJSON(e rules.Explanation) any {
 	}
 	if e.Nearest != nil {
 		answer.Nearest = &nearest{e.Nearest.String(), e.Differs}
+	} else {
+		answer.Why = e.Differs
 	}
 	return answer
 }
@@ -210,9 +220,13 @@ func printExplanation(out io.Writer, e rules.Explanation) error {
 	}
 	if e.Nearest != nil {
 		fmt.Fprintf(&b, "  nearest rule: %s (%s)\n", e.Nearest, e.Differs)
+	} else if e.Differs != "" {
+		fmt.Fprintf(&b, "  why: %s\n", e.Differs)
 	}
-	if e.Hint != "" {
+	if _, err := rules.Parse(e.Hint); err == nil {
 		fmt.Fprintf(&b, "  would be allowed by: %s\n", e.Hint)
+	} else if e.Hint != "" && e.Rule == nil {
+		fmt.Fprintf(&b, "  hint: %s\n", e.Hint)
 	}
 	for _, r := range e.Readings {
 		fmt.Fprintf(&b, "  read as: %q\n", r)

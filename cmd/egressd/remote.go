@@ -21,7 +21,7 @@ func caCommand() *cobra.Command {
 func sessionCommand(use, do, short, long string) *cobra.Command {
 	var session string
 	cmd := &cobra.Command{
-		Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		Use: use, Short: short, Long: long, Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d, err := findDirs()
 			if err != nil {
@@ -36,5 +36,19 @@ func sessionCommand(use, do, short, long string) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&session, "session", "", "the session, by a prefix of its `ID` (not needed where only one runs)")
+	complete := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		d, err := findDirs()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		ids, err := sessions(d)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return ids, cobra.ShellCompDirectiveNoFileComp
+	}
+	if err := cmd.RegisterFlagCompletionFunc("session", complete); err != nil {
+		panic(err) // the flag stands two lines above
+	}
 	return cmd
 }

@@ -39,7 +39,7 @@ When it is ready it prints one line of JSON, {"listen","ca","session"}, and
 tells systemd. SIGHUP reloads the policy; SIGTERM lets what runs finish within
 limits.shutdown_grace. The session's certificate authority is new at each start
 (tls.ca in the policy brings one of your own).`,
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
@@ -92,6 +92,10 @@ func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) 
 	}
 	reason := "failed"
 	defer func() {
+		// A second signal does not wait for what still runs.
+		again, restore := interruptible(cmd)
+		defer restore()
+		sess.hurry = again
 		err = errors.Join(err, sess.close(reason))
 		if err == nil && f.verbose {
 			fmt.Fprintln(os.Stderr, summary(sess.id, sess.log.Counts(), time.Since(begin)))
@@ -172,7 +176,7 @@ func (f *serveFlags) open(token string) (net.Listener, string, error) {
 	}
 	at, err := netip.ParseAddrPort(f.listen)
 	if err != nil {
-		return nil, "", fmt.Errorf("listening on %q: it is neither IP:PORT nor unix:PATH", f.listen)
+		return nil, "", fmt.Errorf("listening on %q: write IP:PORT, such as 127.0.0.1:3128, or unix:PATH", f.listen)
 	}
 	if !at.Addr().Unmap().IsLoopback() && token == "" {
 		return nil, "", fmt.Errorf("listening on %s: anything but loopback and a unix socket needs --auth-token-file", f.listen)
@@ -190,6 +194,10 @@ func (f *serveFlags) open(token string) (net.Listener, string, error) {
 // listenUnix opens a socket that only its user can connect to. One that a
 // killed proxy left is replaced; one that answers is in use.
 func listenUnix(path string) (net.Listener, error) {
+	// Connecting to what is no socket is refused like connecting to an old one.
+	if st, err := os.Lstat(path); err == nil && st.Mode().Type() != os.ModeSocket {
+		return nil, fmt.Errorf("listening on unix:%s: a file that is no socket lies there: name another path", path)
+	}
 	if c, err := net.Dial("unix", path); err == nil {
 		c.Close()
 		return nil, fmt.Errorf("listening on unix:%s: the socket is in use", path)
@@ -244,25 +252,34 @@ func (f *serveFlags) write(sess *session, name, token string) error {
 		return errors.New("writing --env-out: no client's variables can name a unix socket")
 	}
 	bundle := f.envOut + ".pem"
-	if err := os.WriteFile(bundle, ca.Bundle(sess.roots.PEM(), sess.issuer.PEM()), 0o644); err != nil {
-		return fmt.Errorf("writing the trust bundle: %w", err)
-	}
 	abs, err := filepath.Abs(bundle)
 	if err != nil {
 		return fmt.Errorf("writing the trust bundle: %w", err)
 	}
-	u := url.URL{Scheme: "http", Host: name}
+	if strings.ContainsFunc(abs, unquotable) {
+		return fmt.Errorf("writing --env-out: shells and container engines read the path %q in different ways: name one of letters, digits and ./_-+@:", abs)
+	}
+	if err := os.WriteFile(bundle, ca.Bundle(sess.roots.PEM(), sess.issuer.PEM()), 0o644); err != nil {
+		return fmt.Errorf("writing the trust bundle: %w", err)
+	}
+	proxy := "http://" + name
 	if token != "" {
-		u.User = url.UserPassword("egressd", token)
+		// Escaped whole, since a shell may read the file.
+		proxy = "http://egressd:" + url.QueryEscape(token) + "@" + name
 	}
 	var b strings.Builder
-	for _, kv := range append(proxyVariables(u.String()), ca.Variables(abs, filepath.Dir(abs))...) {
+	for _, kv := range append(proxyVariables(proxy), ca.Variables(abs, filepath.Dir(abs))...) {
 		b.WriteString(kv + "\n")
 	}
 	if err := writePrivate(f.envOut, []byte(b.String())); err != nil {
 		return fmt.Errorf("writing the variables: %w", err)
 	}
 	return nil
+}
+
+// unquotable says whether a character of a value needs quotes somewhere.
+func unquotable(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("./_-+@:,%=", r))
 }
 
 // writePrivate writes a file that only its user can read, whatever mode an

@@ -34,8 +34,10 @@ type session struct {
 	// names is told of new rules; nil where there is no DNS stub.
 	names func(*rules.Set) error
 
-	made    func() error // waits until now is set for the first time
-	mu      sync.Mutex   // held through a reload
+	// hurry ends the grace of close early; nil for never.
+	hurry context.Context
+
+	mu      sync.Mutex // held through a reload
 	now     *enforcement
 	watcher *policy.Watcher
 }
@@ -64,19 +66,10 @@ func newSession(c sessionConfig) (*session, error) {
 		return nil, err
 	}
 	s.set = rules.New(c.policy.Rules)
-	// Some milliseconds of parsing, which go on while the record is opened and
-	// the sandbox is made; serve waits for them.
-	made := make(chan error, 1)
-	s.made = sync.OnceValue(func() error { return <-made })
-	go func() {
-		var err error
-		s.now, err = enforce(c.policy, s.set, s.issuer, s.roots)
-		made <- err
-	}()
-	if err := s.openLog(c); err != nil {
-		return nil, errors.Join(err, s.made())
+	if s.now, err = enforce(c.policy, s.set, s.issuer, s.roots); err != nil {
+		return nil, err
 	}
-	return s, nil
+	return s, s.openLog(c)
 }
 
 // openLog opens the record.
@@ -118,11 +111,8 @@ func (s *session) openLog(c sessionConfig) error {
 
 // serve makes the proxy. names may be nil.
 func (s *session) serve(names proxy.Names, capture, token string) error {
-	err := s.made()
-	if err != nil {
-		return err
-	}
 	p := s.now.policy
+	var err error
 	s.proxy, err = proxy.New(proxy.Config{
 		Issuer: s.issuer, Sink: s.sink, Names: names, Session: s.id, Log: s.logger, Policy: s.now.proxy,
 		Capture: capture, Token: token, MinTLS: tlsVersion(p.TLS.MinVersion), NoHTTP2: !p.TLS.HTTP2,
@@ -136,15 +126,19 @@ func (s *session) serve(names proxy.Names, capture, token string) error {
 
 // close ends the proxy and the record. The reason stands in session_end.
 func (s *session) close(reason string) error {
-	shut := s.made()
+	var shut error
 	if s.proxy != nil {
 		s.mu.Lock()
 		grace := s.now.policy.Limits.ShutdownGrace
 		s.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), grace)
+		hurry := s.hurry
+		if hurry == nil {
+			hurry = context.Background()
+		}
+		ctx, cancel := context.WithTimeout(hurry, grace)
 		defer cancel()
 		shut = s.proxy.Shutdown(ctx)
-		if errors.Is(shut, context.DeadlineExceeded) {
+		if errors.Is(shut, context.DeadlineExceeded) || errors.Is(shut, context.Canceled) {
 			shut = nil // what still ran was broken off, as the grace says
 		}
 	}

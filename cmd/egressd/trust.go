@@ -22,7 +22,7 @@ func trustCommand() *cobra.Command {
 it runs on this host, and accept it as it is now. Such a policy may have come
 with a cloned repository, so it is not used before; when it changes, it is
 looked at again.`,
-		Args: cobra.MaximumNArgs(1),
+		Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				flags.file = args[0]

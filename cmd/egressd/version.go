@@ -35,7 +35,7 @@ func version() string {
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "print the version", Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "egressd %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err

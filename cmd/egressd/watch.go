@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/term"
+
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/rules"
@@ -16,9 +18,6 @@ import (
 // control opens the session's socket and watches its policy. The returned
 // function ends both.
 func (s *session) control(ctx context.Context, writable []string) (func(), error) {
-	if err := s.made(); err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	c, err := serveControl(ctx, s.dirs, s.id, s.answer, func(reason string) {
 		if err := s.log.Append(&audit.Record{Kind: audit.KindControl, Verdict: "deny"}); err != nil {
@@ -96,6 +95,9 @@ func (s *session) inForce() *enforcement {
 
 // reload reads the policy again, by SIGHUP or by command.
 func (s *session) reload(ctx context.Context) error {
+	if s.src.path == "" {
+		return s.take(nil, errors.New("the session began without a policy file, so there is none to read again: start it anew"))
+	}
 	s.mu.Lock()
 	w := s.watcher
 	s.mu.Unlock()
@@ -113,7 +115,11 @@ func (s *session) take(p *policy.Policy, err error) error {
 	verdict := "allow"
 	if err != nil {
 		verdict = "deny"
-		fmt.Fprintf(os.Stderr, "egressd: the policy in force stays: %v\r\n", strings.ReplaceAll(err.Error(), "\n", "\r\n"))
+		text := fmt.Sprintf("egressd: the policy in force stays: %v\n", err)
+		if term.IsTerminal(int(os.Stderr.Fd())) {
+			text = strings.ReplaceAll(text, "\n", "\r\n") // run has it in raw mode
+		}
+		fmt.Fprint(os.Stderr, text)
 	}
 	record := s.log.Append(&audit.Record{Kind: audit.KindReload, Verdict: verdict, Policy: "sha256:" + s.now.policy.Hash})
 	return errors.Join(err, record)

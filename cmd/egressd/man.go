@@ -1,0 +1,32 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// manCommand is the hidden command that packages are made with: it writes a
+// page for each command, egressd.1, egressd-run.1 and so on.
+func manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "man FOLDER", Hidden: true, Args: cobra.ExactArgs(1),
+		Short: "write the manual pages",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return fmt.Errorf("making the folder of the manual pages: %w", err)
+			}
+			root := cmd.Root()
+			root.DisableAutoGenTag = true
+			root.InitDefaultCompletionCmd()
+			header := &doc.GenManHeader{Section: "1", Source: "egressd " + version(), Manual: "egressd", Date: &time.Time{}}
+			if err := doc.GenManTree(root, header, args[0]); err != nil {
+				return fmt.Errorf("writing the manual pages: %w", err)
+			}
+			return nil
+		},
+	}
+}
