@@ -3,11 +3,12 @@
 // files that shows what was granted and nothing more, and the life of the
 // program in it.
 //
-// Five actors make one sandbox, each with one job:
+// Six actors make one sandbox, each with one job:
 //
 //	egressd   on the host: plans, serves the listeners, follows the program
 //	helper    pid 1 of its own namespaces: network, listeners, mounts; it becomes
 //	bwrap     builds the view in a user namespace below, and reaps
+//	keeper    beside bwrap: puts back what the host takes off a hidden or read-only name
 //	launcher  inside, without a capability: sockets, terminal, program, signals
 //	program   what was asked for
 //

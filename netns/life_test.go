@@ -71,6 +71,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 
 func killAtRandom(t *testing.T, r *run, times int) {
 	r.prepare(t)
+	r.put(t, "proj/.env", "S") // so that there is a keeper
 	before, mounts := procs(t), mountCount(t)
 	temp := entries(t, "/tmp")
 	worst := time.Duration(0)
