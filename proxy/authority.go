@@ -87,7 +87,7 @@ func (x *exchange) authorityOf(s string, defaultPort int) (authority, error) {
 	if !a.written {
 		a.port = defaultPort
 	}
-	if t := &x.client.target; host == t.host && t.host != "" {
+	if t := &x.client.target; host == t.host && t.host != "" && !t.shared && !t.unnamed {
 		a.host = host // as the tunnel's, which is canonical
 		return a, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -132,4 +133,37 @@ func (c *splitConn) Write(b []byte) (int, error) {
 		}
 	}
 	return len(b), nil
+}
+
+// tunnelTLS is a connection through a CONNECT of the proxy port with TLS inside.
+func (h *house) tunnelTLS(target, protocol string) *tls.Conn {
+	h.t.Helper()
+	c := h.dial(h.proxyAddr)
+	io.WriteString(c, "CONNECT "+target+" HTTP/1.1\r\nHost: "+target+"\r\n\r\n")
+	if _, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 200 Connection established\r\n\r\n"))); err != nil {
+		h.t.Fatalf("CONNECT %s: %v", target, err)
+	}
+	host, _, _ := net.SplitHostPort(target)
+	t := tls.Client(c, &tls.Config{ServerName: host, NextProtos: []string{protocol}, RootCAs: h.trust()})
+	if err := t.Handshake(); err != nil {
+		h.t.Fatalf("TLS with %s: %v", target, err)
+	}
+	return t
+}
+
+// helloOf is the ClientHello that crypto/tls writes for a server name.
+func helloOf(t testing.TB, name string) []byte {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	go func() {
+		tls.Client(theirs, &tls.Config{ServerName: name}).Handshake()
+		theirs.Close()
+	}()
+	buf := make([]byte, 16<<10)
+	n, err := ours.Read(buf)
+	if err != nil {
+		t.Fatalf("reading a ClientHello: %v", err)
+	}
+	return buf[:n]
 }

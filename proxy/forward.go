@@ -88,6 +88,7 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		if r.Trailer == nil { // an unannounced trailer is put into the map of r itself
 			r.Trailer = make(http.Header)
 		}
+		cleanTrailer(r.Trailer) // so that none is announced that will not come
 		x.body.trailer = r.Trailer
 	}
 	out := r.WithContext(x)

@@ -43,9 +43,37 @@ func TestReadHello(t *testing.T) {
 	if name, state := readHello(clientHello(t, "")); name != "" || state != helloWhole {
 		t.Errorf("without a name: %q, state %d", name, state)
 	}
-	for _, other := range []string{"GET / HTTP/1.1", "SSH-2.0-x\r\n", "\x16\x02", "\x16\x03\x01\x00\x00", "\x16\x03\x01\xff\xff", "\x16\x03\x01\x00\x05\x02", "\x16\x03\x01\x00\x04\x01\xff\xff\xff"} {
+	for _, other := range []string{"GET / HTTP/1.1", "SSH-2.0-x\r\n", "\x16\x10", "\x16\x00\x00\x00\x00", "\x16\x03\x01\x00\x05\x02", "\x16\x03\x01\x00\x04\x01\x00\x00\x05", "\x15\x03\x01\x00\x02\x02", "\x15\x00\x00\x00\x03"} {
 		if _, state := readHello([]byte(other)); state != helloOther {
 			t.Errorf("%q: state %d", other, state)
+		}
+	}
+}
+
+// TestHiddenHellos: what servers take for a ClientHello, though no client sends
+// it so, never passes for something else.
+func TestHiddenHellos(t *testing.T) {
+	hello := clientHello(t, "evil.test")
+	version := func(b byte) []byte {
+		c := append([]byte(nil), hello...)
+		c[1] = b
+		return c
+	}
+	for name, tt := range map[string]struct {
+		bytes []byte
+		want  helloState
+	}{
+		"behind an empty record (OpenSSL)":   {append([]byte("\x16\x03\x01\x00\x00"), hello...), helloBad},
+		"behind a warning (Go)":              {append([]byte("\x15\x03\x01\x00\x02\x01\x5a"), hello...), helloBad},
+		"behind a warning of version 4 (Go)": {append([]byte("\x15\x04\x01\x00\x02\x01\x5a"), hello...), helloBad},
+		"a record of version 4 (Go)":         {version(4), helloWhole},
+		"a record of version 0 (Go)":         {version(0), helloWhole},
+		"over 64 KiB (OpenSSL)":              {[]byte("\x16\x03\x01\x40\x00\x01\x01\x00\x01\x03\x03"), helloBad},
+		"cut by an alert":                    {append(append([]byte(nil), inRecords(hello, 2)[:5+(len(hello)-5)/2]...), "\x15\x03\x01\x00\x02\x01\x5a"...), helloBad},
+		"extensions that do not fit":         {append([]byte("\x16\x03\x01\x00\x2e\x01\x00\x00\x2a\x03\x03"), append(make([]byte, 36), 0, 9, 0, 0)...), helloBad},
+	} {
+		if sni, state := readHello(tt.bytes); state != tt.want || state == helloWhole && sni != "evil.test" {
+			t.Errorf("%s: %q, state %d, want %d", name, sni, state, tt.want)
 		}
 	}
 }
@@ -71,7 +99,7 @@ func FuzzReadHello(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		name, state := readHello(b)
 		theirs, ok := nameByTLS(b)
-		if ok && (state != helloWhole || name != theirs) {
+		if ok && state != helloBad && (state != helloWhole || name != theirs) {
 			t.Errorf("crypto/tls reads %q, we read %q, state %d", theirs, name, state)
 		}
 	})

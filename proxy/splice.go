@@ -68,14 +68,29 @@ func (x *exchange) tunnelForbidden(f *inForce, now time.Time) bool {
 		return true
 	}
 	rule, inspect, err := f.Rules.Connect(now, false, bracketed(x.forward.host.host), x.forward.host.port)
-	if err != nil {
-		reason := refusalOf(err).reason
-		return reason != "rate_limited" && !(x.learned && f.Learn && learnable(reason))
-	}
 	if x.learned && f.Learn {
-		return false
+		return f.shuts(&x.client.target, now) != ""
+	}
+	if err != nil {
+		return refusalOf(err).reason != "rate_limited"
 	}
 	return rule == "" || inspect
+}
+
+// shuts gives the reason against a tunnel that is learned, empty for none. No
+// rule allows such a tunnel and nobody looks into it, so a host and port that a
+// deny rule speaks of, whatever its path, is shut; so is what is no host to dial.
+func (f *inForce) shuts(t *target, now time.Time) (reason string) {
+	rules, ok := f.Rules.(interface {
+		Denies(at time.Time, host string, port int) bool
+	})
+	switch {
+	case !ok || t.shared || t.unnamed || isOwnHost(t.host):
+		return "no_rule"
+	case rules.Denies(now, t.host, t.port):
+		return "deny_rule"
+	}
+	return ""
 }
 
 // splice carries bytes both ways until both directions have ended. The server
@@ -144,7 +159,7 @@ func (x *exchange) holdHello(c *client) bool {
 		case state == helloWhole:
 			c.SetReadDeadline(time.Time{})
 			return name == "" || x.sniAgrees(name)
-		case len(c.pre) > maxHello+4096:
+		case state == helloBad, len(c.pre) > maxHello+4096:
 			x.fails("protocol")
 			return false
 		}
@@ -201,6 +216,13 @@ func (s *Server) captureTunnel(c *client, rule string, learned bool) {
 	x.learned = learned
 	defer x.end()
 	defer c.Close()
+	if learned {
+		if reason := x.force.shuts(&c.target, x.start); reason != "" {
+			x.rec.Tunnel = true
+			x.fails(reason)
+			return
+		}
+	}
 	up, err := x.dialTunnel(rule)
 	if err != nil {
 		x.fails(x.tunnelDenial(err).reason)

@@ -101,7 +101,11 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // gotConn notes which connection carries the request, and tells the checker of
 // its answer what was asked (a HEAD has no body, a 101 is only for an upgrade).
+// From here on the origin may see the request: whatever is refused later, a
+// rate that was charged stays charged, or a body that breaks off on purpose
+// would make every request a free one.
 func (x *exchange) gotConn(c net.Conn, method string, upgrade bool) {
+	x.refund = nil
 	if o, ok := c.(*pooled); ok {
 		o.expect(method, upgrade)
 		x.forward.proto, x.forward.upstream, x.forward.conn = "http/1.1", o.addr, o.originConn

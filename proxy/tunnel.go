@@ -8,10 +8,6 @@ import (
 	"time"
 )
 
-// recordHandshake is the first byte of a TLS handshake record (RFC 8446 section
-// 5.1); no HTTP method begins with it.
-const recordHandshake = 22
-
 // learnSilence is how long a client may be silent, under learn, before it is
 // taken for one that waits for its server to speak first.
 const learnSilence = 500 * time.Millisecond

@@ -93,6 +93,29 @@ func (s *Set) Connect(at time.Time, charge bool, host string, port int) (rule st
 	return "", false, s.denial(&a, &o)
 }
 
+// Denies says whether a deny rule in force, CONNECT rules among them, speaks of
+// this canonical host and port, whatever its methods, path and query: what is
+// not looked into could be what it denies.
+func (s *Set) Denies(at time.Time, host string, port int) bool {
+	if s == nil || s.broken != nil {
+		return true
+	}
+	var buf [8]*bucket
+	for _, b := range s.buckets(buf[:0], host) {
+		for _, c := range b.closings {
+			if c.rule.Port == port && c.live(at) {
+				return true
+			}
+		}
+		for _, c := range b.deny {
+			if c.live(at) && (c.rule.covers("http", port) || c.rule.covers("https", port)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // inspects says whether requests may be judged inside a CONNECT to this port.
 func (s *Set) inspects(host string, port int) bool {
 	if port == 443 {
