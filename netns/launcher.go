@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -155,39 +156,72 @@ func (l *launched) socket(m message) error {
 	return l.answer(m, result{file: os.NewFile(uintptr(fd), "socket")})
 }
 
-// start runs the second stage with the program's streams and waits until it
-// has become the program, or says why it cannot.
+// start starts the program with its streams, or says why it cannot.
 func (l *launched) start() error {
 	if l.spec == nil {
 		return errors.New("starting the program: nothing to start")
 	}
-	read, write, err := os.Pipe()
+	defer func() {
+		closeFiles(append(l.streams, l.spec))
+		if l.slave != nil {
+			_ = l.slave.Close() // it may be one of the streams
+		}
+	}()
+	pid, err := l.launch()
 	if err != nil {
-		return fmt.Errorf("starting the program: %w", err)
-	}
-	defer func() { _ = read.Close() }()
-	pid, err := forkProgram(l.streams, l.spec, write, l.slave)
-	_ = write.Close()
-	closeFiles(l.streams)
-	if l.slave != nil {
-		_ = l.slave.Close() // it may be one of the streams
-	}
-	_ = l.spec.Close()
-	if err != nil {
-		return fmt.Errorf("starting the program: %w", err)
-	}
-	text, err := io.ReadAll(read)
-	if err != nil {
-		return fmt.Errorf("starting the program: %w", err)
-	}
-	if len(text) > 0 {
-		_, _ = unix.Wait4(pid, nil, 0, nil)
-		return parseExecError(text)
+		return err
 	}
 	l.mu.Lock()
 	l.pid = pid
 	l.mu.Unlock()
 	return nil
+}
+
+// launch starts a program without limits itself. One with limits takes a second
+// stage: this process must not have them, and nothing of Go runs under a limit
+// of processes.
+func (l *launched) launch() (int, error) {
+	var p program
+	if _, err := unparcel(l.spec, &p); err != nil {
+		return 0, fmt.Errorf("starting the program: %w", err)
+	}
+	if p.Limits == (Limits{}) {
+		path, err := p.prepare()
+		if err != nil {
+			return 0, err
+		}
+		pid, err := syscall.ForkExec(path, p.Argv, attributes(p.Env, l.streams, l.slave))
+		if err != nil {
+			return 0, refusal(p.Argv[0], err)
+		}
+		return pid, nil
+	}
+	return l.launchLimited()
+}
+
+// launchLimited runs the second stage and waits until it has become the
+// program.
+func (l *launched) launchLimited() (int, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return 0, fmt.Errorf("starting the program: %w", err)
+	}
+	defer func() { _ = read.Close() }()
+	files := append(append([]*os.File{}, l.streams...), l.spec, write)
+	pid, err := syscall.ForkExec(launcherPath, []string{launcherPath, programWord}, attributes([]string{}, files, l.slave))
+	_ = write.Close()
+	if err != nil {
+		return 0, fmt.Errorf("starting the program: %w", err)
+	}
+	text, err := io.ReadAll(read)
+	if err != nil {
+		return 0, fmt.Errorf("starting the program: %w", err)
+	}
+	if len(text) > 0 {
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+		return 0, parseExecError(text)
+	}
+	return pid, nil
 }
 
 // watch tells how the program fares until it ends; then everything ends.

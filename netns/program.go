@@ -45,17 +45,17 @@ func parseExecError(text []byte) error {
 	return &e
 }
 
-// forkProgram starts the second stage: a process group of its own, in the
-// foreground of the terminal if there is one.
-func forkProgram(streams []*os.File, spec, errs, slave *os.File) (int, error) {
-	attr := &syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setpgid: true}}
-	for _, f := range append(append([]*os.File{}, streams...), spec, errs) {
+// attributes are those of a process group of its own, in the foreground of the
+// terminal if there is one.
+func attributes(env []string, files []*os.File, slave *os.File) *syscall.ProcAttr {
+	attr := &syscall.ProcAttr{Env: env, Sys: &syscall.SysProcAttr{Setpgid: true}}
+	for _, f := range files {
 		attr.Files = append(attr.Files, f.Fd())
 	}
 	if slave != nil {
 		attr.Sys.Foreground, attr.Sys.Ctty = true, int(slave.Fd())
 	}
-	return syscall.ForkExec(launcherPath, []string{launcherPath, programWord}, attr)
+	return attr
 }
 
 // becomeProgram is the second stage: it sets the limits, which count in this
@@ -75,19 +75,9 @@ func execProgram(spec *os.File) error {
 	if _, err := unparcel(spec, &p); err != nil {
 		return err
 	}
-	if len(p.Argv) == 0 {
-		return errors.New("starting the program: no name")
-	}
-	if err := unix.Chdir(p.Cwd); err != nil {
-		return &execError{p.Cwd, fmt.Sprintf("entering the working folder: %v", err), 126}
-	}
-	p.Env = livePath(p.Env)
-	path, err := find(p.Argv[0], p.Env)
+	path, err := p.prepare()
 	if err != nil {
 		return err
-	}
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("closing descriptors: %w", err)
 	}
 	if err := p.Limits.set(); err != nil {
 		return err
@@ -95,6 +85,25 @@ func execProgram(spec *os.File) error {
 	// Nothing that could need a new thread may run from here on.
 	err = syscall.Exec(path, p.Argv, p.Env)
 	return refusal(p.Argv[0], err)
+}
+
+// prepare enters the working folder, finds the program's file, and sees to it
+// that no descriptor but the standard ones outlives an exec.
+func (p *program) prepare() (path string, err error) {
+	if len(p.Argv) == 0 {
+		return "", errors.New("starting the program: no name")
+	}
+	if err := unix.Chdir(p.Cwd); err != nil {
+		return "", &execError{p.Cwd, fmt.Sprintf("entering the working folder: %v", err), 126}
+	}
+	p.Env = livePath(p.Env)
+	if path, err = find(p.Argv[0], p.Env); err != nil {
+		return "", err
+	}
+	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return "", fmt.Errorf("closing descriptors: %w", err)
+	}
+	return path, nil
 }
 
 // livePath leaves the entries of PATH that exist here: what was granted decides

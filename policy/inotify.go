@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,19 @@ import (
 
 	"golang.org/x/sys/unix"
 )
+
+// written says that somebody has the file open for writing: the kernel gives no
+// read lease then. (To others than the file's owner it gives none for another
+// reason, so they are told no.)
+func written(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	return errors.Is(err, unix.EAGAIN)
+}
 
 // inotify is a set of watched folders and the names in them that count.
 type inotify struct {

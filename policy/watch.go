@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -100,6 +101,11 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 		// What changed before the watch stood would not be told.
 		_ = w.reread(false, in)
+		// What changed before the watch was there is seen by looking once.
+		select {
+		case events <- struct{}{}:
+		default: // one is waiting already
+		}
 		return w.loop(ctx, events, in)
 	}
 	return w.loop(ctx, nil, nil)
@@ -124,6 +130,9 @@ func (w *Watcher) loop(ctx context.Context, events <-chan struct{}, in *inotify)
 			quiet.Reset(min(w.Settle, deadline.Sub(now)))
 		case <-quiet.C:
 			deadline = time.Time{}
+			if slices.ContainsFunc(w.files(nil), written) {
+				continue // the end of the writing is an event
+			}
 			// Nobody waits for this answer: Take has said what there is to say.
 			_ = w.reread(false, in)
 		}

@@ -441,6 +441,13 @@ func (r *runner) event(e netns.Event) {
 			}
 		})
 	case netns.Continued:
+	case netns.Uncovered:
+		go func() {
+			fmt.Fprintf(os.Stderr, "egressd: the host replaced %s, and it could not be hidden or made read-only again (%v): the sandbox is ended\r\n", e.Name, e.Err)
+			if err := r.sess.log.Append(&audit.Record{Kind: audit.KindLimit, Verdict: "error", Reason: "internal"}); err != nil {
+				r.sess.logger.Warn("recording the end of the sandbox", "err", err)
+			}
+		}()
 	default:
 		r.question(e)
 	}

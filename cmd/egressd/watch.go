@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 
@@ -14,6 +15,10 @@ import (
 	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/rules"
 )
+
+// watchAfter is how long a session runs before its policy is watched. A change
+// before that is seen then.
+const watchAfter = 250 * time.Millisecond
 
 // control opens the session's socket and watches its policy. The returned
 // function ends both.
@@ -42,6 +47,13 @@ func (s *session) control(ctx context.Context, writable []string) (func(), error
 	done := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(done)
+		// The kernel takes up to 20 ms to end a watch, which a command that is
+		// over at once must not wait for.
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(watchAfter):
+		}
 		if err := w.Run(ctx); err != nil {
 			s.logger.Warn("the policy is not reloaded when it changes, only by egressd reload", "err", err)
 			w = &policy.Watcher{Path: w.Path, Read: w.Read, Take: w.Take, Current: w.Current, ByDemand: true}
@@ -52,8 +64,8 @@ func (s *session) control(ctx context.Context, writable []string) (func(), error
 		}
 	}()
 	return func() {
+		cancel() // first: a reload that is asked for now must not be waited for
 		c.Close()
-		cancel()
 		<-done
 	}, nil
 }
