@@ -52,15 +52,11 @@ func HostRoots(root string) (files, dirs []string) {
 			break
 		}
 	}
-	// One of them often is a link to another: each is read once.
-	var seen []os.FileInfo
 	for _, folder := range Folders() {
 		path := filepath.Join(root, folder)
-		s, err := os.Stat(path)
-		if err != nil || !s.IsDir() || slices.ContainsFunc(seen, func(o os.FileInfo) bool { return os.SameFile(o, s) }) {
-			continue
+		if s, err := os.Stat(path); err == nil && s.IsDir() {
+			dirs = append(dirs, path)
 		}
-		seen, dirs = append(seen, s), append(dirs, path)
 	}
 	return files, dirs
 }
@@ -116,12 +112,12 @@ func SystemRoots(files, dirs []string) (*Roots, error) {
 	spread(len(sources), func(i int) { sources[i].read() })
 	r := &Roots{}
 	seen := map[[sha256.Size]byte]bool{}
-	for i, s := range sources {
+	for _, s := range sources {
 		// A link whose file was removed is common in a folder, and no root.
-		if s.err != nil && (i < len(files) || !os.IsNotExist(s.err)) {
+		if s.err != nil && (s.whole || !os.IsNotExist(s.err)) {
 			return nil, fmt.Errorf("reading roots: %w", s.err)
 		}
-		if i < len(files) && len(s.ders) == 0 {
+		if s.whole && len(s.ders) == 0 {
 			return nil, fmt.Errorf("reading roots: %s holds no certificate", s.path)
 		}
 		for _, der := range s.ders {
@@ -151,17 +147,35 @@ func spread(n int, f func(int)) {
 
 // rootSource is one file of roots and what was found in it.
 type rootSource struct {
-	path string
-	ders [][]byte
-	err  error
+	path  string
+	whole bool // named, so that it must be there and hold a root
+	ders  [][]byte
+	err   error
 }
 
+// sourcesOf lists the files to read, each file and folder once: an inherited
+// variable often names what the system's own places are.
 func sourcesOf(files, dirs []string) ([]rootSource, error) {
 	var out []rootSource
+	var seen []os.FileInfo
+	again := func(path string) bool {
+		info, err := os.Stat(path)
+		if err != nil {
+			return false // reading it says why
+		}
+		known := slices.ContainsFunc(seen, func(o os.FileInfo) bool { return os.SameFile(o, info) })
+		seen = append(seen, info)
+		return known
+	}
 	for _, f := range files {
-		out = append(out, rootSource{path: f})
+		if !again(f) {
+			out = append(out, rootSource{path: f, whole: true})
+		}
 	}
 	for _, dir := range dirs {
+		if again(dir) {
+			continue
+		}
 		entries, err := os.ReadDir(dir)
 		if err != nil {
 			return nil, fmt.Errorf("reading roots: %w", err)
