@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http/httpguts"
-
-	"github.com/egressd/egressd/audit"
 )
 
 // handle is the one handler: every request of every door comes here, malformed
@@ -140,19 +138,4 @@ func (s *Server) beginTunnel(c *client) *exchange {
 	x.rec.Method, x.rec.Host, x.rec.Port = http.MethodConnect, c.target.host, c.target.port
 	x.forward.host = authority{host: c.target.host, port: c.target.port, written: true}
 	return x
-}
-
-// countStreamError records a stream that the HTTP/2 library resets by itself,
-// before any handler sees it, where the library tells of it. Which connection
-// it came on the library does not say.
-func (s *Server) countStreamError(kind string) {
-	if kind == "bad_flow" || !strings.HasPrefix(kind, "bad_") && !strings.HasPrefix(kind, "over_max_streams") && kind != "userinfo_in_authority" {
-		return
-	}
-	r := &audit.Record{
-		Time: time.Now(), Kind: audit.KindConnection, Verdict: "deny", Reason: "protocol", Capture: s.cfg.Capture,
-	}
-	if err := s.cfg.Sink.Append(r); err != nil {
-		s.cfg.Log.Error("recording a reset stream", "err", err)
-	}
 }

@@ -10,7 +10,7 @@ import (
 
 // newInner builds the one http.Server. HTTP/1 reaches it through the wire,
 // which has the limits of heads; HTTP/2 as a *tls.Conn.
-func (s *Server) newInner() *http.Server {
+func (s *Server) newInner() (*http.Server, error) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(!s.cfg.NoHTTP2)
@@ -22,7 +22,7 @@ func (s *Server) newInner() *http.Server {
 		IdleTimeout:                  s.limits.IdleTimeout, // HTTP/2; kept from the wire
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     log.New(io.Discard, "", 0), // would quote clients
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 250, CountError: s.countStreamError},
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 250},
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if h1, ok := c.(*served); ok {
 				h1.stateChanged(state)
@@ -35,8 +35,7 @@ func (s *Server) newInner() *http.Server {
 			return context.WithValue(ctx, clientKey{}, clientOf(c))
 		},
 	}
-	watchSchemes(inner)
-	return inner
+	return inner, s.watchStreams(inner)
 }
 
 type clientKey struct{}

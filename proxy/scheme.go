@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 )
@@ -40,15 +41,26 @@ func otherScheme(r *http.Request) bool {
 	return r.Context().Value(otherSchemeKey{}) != nil
 }
 
-// watchSchemes puts schemeHandler in its place. The library installs HTTP/2 at
-// the first Serve, so that one is on a listener that has ended.
-func watchSchemes(server *http.Server) {
-	server.Serve(endedListener{})
-	for name, serve := range server.TLSNextProto {
-		server.TLSNextProto[name] = func(s *http.Server, c *tls.Conn, h http.Handler) {
-			serve(s, c, schemeHandler{h})
-		}
+// watchStreams puts schemeHandler and the count of streams in their places. The
+// library installs HTTP/2 at the first Serve, so that one is on a listener that
+// has ended. It takes a connection that it does not know the bytes of only where
+// it believes that there is no TLS. The error is a library that has no such
+// place: streams would go unrecorded.
+func (s *Server) watchStreams(inner *http.Server) error {
+	inner.Serve(endedListener{})
+	if inner.TLSNextProto["h2"] == nil {
+		return nil // HTTP/1.1 alone
 	}
+	serve, ok := inner.TLSNextProto["unencrypted_http2"]
+	if !ok {
+		return errors.New("building the proxy: the HTTP/2 of this library cannot be watched")
+	}
+	inner.TLSNextProto["h2"] = func(hs *http.Server, conn *tls.Conn, h http.Handler) {
+		s.serveStreams(clientOf(conn), conn, func(given *tls.Conn, count *streamCount) {
+			serve(hs, given, streamHandler{schemeHandler{h}, count})
+		})
+	}
+	return nil
 }
 
 // endedListener accepts nothing.

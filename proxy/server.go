@@ -92,7 +92,10 @@ func New(cfg Config) (*Server, error) {
 	s.tls = s.newTLS()
 	s.forward = s.newForward()
 	s.current.Store(enforce(cfg.Policy))
-	s.inner = s.newInner()
+	var err error
+	if s.inner, err = s.newInner(); err != nil {
+		return nil, err
+	}
 	s.work.Add(1)
 	go func() { // the inner server; ended by Shutdown
 		defer s.work.Done()

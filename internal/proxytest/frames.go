@@ -81,6 +81,18 @@ func (f *Frames) Open(s Stream) {
 	}
 }
 
+// OpenBlock sends one stream without a body whose head is this block of HPACK,
+// as it is; no other stream may follow it.
+func (f *Frames) OpenBlock(block []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	id := uint32(2*len(f.order) + 1)
+	f.order = append(f.order, id)
+	f.got[id] = &Answer{}
+	f.conn.SetWriteDeadline(time.Now().Add(patience))
+	f.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block, EndStream: true, EndHeaders: true})
+}
+
 func (f *Frames) headers(id uint32, fields [][2]Bytes, last bool) {
 	f.block.Reset()
 	for _, kv := range fields {
