@@ -16,6 +16,7 @@ import (
 // an internet of the services that real clients speak to.
 type clientsHost struct {
 	*sandboxHost
+	table    string // docs/clients.md
 	ca       *proxytest.CA
 	site     *proxytest.Site
 	services string // address of the TLS server for every other name
@@ -43,11 +44,16 @@ const longName = "a-bucket-with-a-name-that-is-long.and-a-region-with-a-longer-o
 
 func newClientsHost(t *testing.T) *clientsHost {
 	t.Helper()
-	program, err := os.ReadFile(os.Getenv(clientVariable)) // before /tmp is laid over
+	// Both are read before the folders of the host are laid over.
+	program, err := os.ReadFile(os.Getenv(clientVariable))
 	if err != nil {
 		t.Fatalf("reading the client program: %v", err)
 	}
-	h := &clientsHost{sandboxHost: newSandboxHost(t), ca: proxytest.NewCA(t)}
+	table, err := os.ReadFile(os.Getenv(tableVariable))
+	if err != nil {
+		t.Fatalf("reading the table of clients: %v", err)
+	}
+	h := &clientsHost{sandboxHost: newSandboxHost(t), ca: proxytest.NewCA(t), table: string(table)}
 	h.write(t, h.caFile, h.ca.PEM(), 0o644)
 	h.site = proxytest.NewSite(t, h.ca)
 	h.services = h.serve(t, &http.Server{Handler: http.HandlerFunc(h.service), TLSConfig: h.ca.ServerConfig("ok.test", "", "h2", "http/1.1")})

@@ -68,6 +68,9 @@ type clientCase struct {
 func runClients(t *testing.T, h *clientsHost, all []clientCase) {
 	t.Helper()
 	for _, c := range all {
+		if !strings.Contains(h.table, "\n| "+c.name+" |") {
+			t.Errorf("docs/clients.md has no row for %q", c.name)
+		}
 		for _, w := range []way{captured, explicit, variables} {
 			steps, other := c.by[w]
 			if !other {

@@ -10,8 +10,8 @@ import (
 	"github.com/egressd/egressd/netns/mount"
 )
 
-// javaStore is the truststore for a JDK whose own is not replaced, and what
-// Debian's JDKs link to.
+// javaStore is the truststore for a JDK whose own is not replaced, at the place
+// that Debian's JDKs link to.
 const javaStore = "/etc/ssl/certs/java/cacerts"
 
 const javaOptions = "JAVA_TOOL_OPTIONS="
@@ -39,7 +39,8 @@ func javaStores(home string, grants []mount.Grant) (stores []string, loose bool)
 			stores = append(stores, path)
 		}
 	}
-	if loose && !slices.Contains(stores, javaStore) {
+	// There too for a JDK that comes later, where anybody here uses Java.
+	if (loose || len(stores) > 0) && !slices.Contains(stores, javaStore) {
 		stores = append(stores, javaStore)
 	}
 	return stores, loose

@@ -15,12 +15,21 @@ const binaryVariable = "EGRESSD_TEST_BINARY"
 // clientVariable does so with the client program of the client tests.
 const clientVariable = "EGRESSD_TEST_CLIENT"
 
+// tableVariable does so with the path of the table of clients.
+const tableVariable = "EGRESSD_TEST_TABLE"
+
 // TestMain builds the binary as it is shipped, static, once for all tests, and
 // a client program beside it.
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
 	if os.Getenv(binaryVariable) == "" {
+		root, err := filepath.Abs(docRoot)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		os.Setenv(docsVariable, root)
 		dir, err := os.MkdirTemp("", "egressd-build")
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -37,6 +46,14 @@ func testMain(m *testing.M) int {
 			}
 			os.Setenv(variable, bin)
 		}
+	}
+	if os.Getenv(tableVariable) == "" {
+		table, err := filepath.Abs("../../docs/clients.md")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		os.Setenv(tableVariable, table)
 	}
 	return m.Run()
 }
