@@ -165,6 +165,9 @@ func parse(text []byte) (root *yaml.Node, problem *Problem) {
 	if !utf8.Valid(text) {
 		return fail(badLine(text), "the file is not UTF-8")
 	}
+	if i := oddBreak(text); i >= 0 {
+		return fail(len(newSource(text[:i]).starts), "a line break that most editors do not show: what seems a comment would go on as something else")
+	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var docs [2]yaml.Node
 	for i := range docs {
@@ -216,6 +219,24 @@ func syntaxError(err error) (line int, what string) {
 		n = n*10 + int(d-'0')
 	}
 	return max(n, 1), text
+}
+
+// oddBreak finds a line break of YAML 1.1 that is none to YAML 1.2 and to nearly
+// every editor (U+0085, U+2028, U+2029), or a CR alone where lines end in LF: a
+// rule behind one in a comment would be in force where a reader sees none. -1 is
+// none.
+func oddBreak(text []byte) int {
+	old := bytes.IndexByte(text, '\n') < 0 // lines end in CR, if there are any
+	for i := 0; i < len(text); i++ {
+		switch n := lineBreak(text[i:]); {
+		case n == 0 || text[i] == '\n' || old && text[i] == '\r':
+		case n == 2 && text[i] == '\r':
+			i++
+		default:
+			return i
+		}
+	}
+	return -1
 }
 
 // badLine is the line of the first byte that is no UTF-8.

@@ -68,7 +68,7 @@ func TestAnchorsLoad(t *testing.T) {
 		"sandbox: &s {type: linux_bwrap, read_paths: &p [&e a, *e]}\n",
 		"\ufeffsandbox:\r\n  type: linux_bwrap\r\n  egress_rules:\r\n    - GET a.test/**\r\n",
 		"sandbox:\r  type: linux_bwrap\r  egress_rules:\r    - GET a.test/**\r",
-		"# \u2028# é\n&top\nsandbox:\n  read_paths: [\"é\", 'é'  , é]\n",
+		"# é\n&top\nsandbox:\n  read_paths: [\"é\", 'é'  , é]\n",
 		"--- # c\nsandbox: {type: linux_bwrap}\n...\n",
 		"%YAML 1.1\n---\nsandbox: {type: linux_bwrap}\n",
 		"tests: [GET https://a.test/x: allow]\n",
@@ -78,5 +78,23 @@ func TestAnchorsLoad(t *testing.T) {
 		if _, problems := policy.Load("egressd.yaml", []byte(text), policy.Options{Platform: "linux"}); len(problems.Errors()) > 0 {
 			t.Errorf("%q: %v", text, problems.Errors())
 		}
+	}
+}
+
+// TestHiddenLines: a line break that most editors do not show ends no comment.
+func TestHiddenLines(t *testing.T) {
+	for name, text := range map[string]string{
+		"next line":           "sandbox:\n  egress_rules:\n    # note\u0085    - GET evil.test/**\n",
+		"line separator":      "sandbox:\n  egress_rules:\n    # note\u2028    - GET evil.test/**\n",
+		"paragraph separator": "sandbox:\n  egress_rules:\n    # note\u2029    - GET evil.test/**\n",
+		"a CR alone":          "sandbox:\r\n  egress_rules:\r\n    # note\r    - GET evil.test/**\r\n",
+	} {
+		p, problems := policy.Load("egressd.yaml", []byte(text), policy.Options{Platform: "linux"})
+		if p != nil || len(problems) != 1 || problems[0].Kind != policy.KindSyntax || problems[0].Line != 3 {
+			t.Errorf("%s: %v, %v", name, p, problems)
+		}
+	}
+	if p, problems := policy.Load("egressd.yaml", []byte("sandbox:\r\n  egress_rules:\r\n    - rule: GET a.test/**\r\n      note: \"a\\u2028b\"\r\n"), policy.Options{Platform: "linux"}); p == nil {
+		t.Errorf("refused: %v", problems)
 	}
 }
