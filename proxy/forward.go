@@ -198,7 +198,7 @@ func (x *exchange) passHead(res *http.Response) {
 	res.Header = nil
 	x.answer.length = res.ContentLength
 	conn := x.forward.conn
-	x.answer.headFirst = conn == nil || len(conn.flow.in.unread()) == 0
+	x.answer.headFirst = conn == nil || !conn.bodyCame()
 	res.ContentLength = 0
 }
 

@@ -37,6 +37,7 @@ type originConn struct {
 	method   string
 	upgrade  bool
 	made     bool
+	came     bool
 }
 
 // originError is the error of a Read that meets a malformed answer. It quotes
@@ -73,6 +74,14 @@ func (o *originConn) madeCacheControl() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.made
+}
+
+// bodyCame reports whether bytes of the body came with the head of the answer
+// being read. The flow itself may be another goroutine's by now.
+func (o *originConn) bodyCame() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.came
 }
 
 // Read gives the transport what it may see.
@@ -170,7 +179,7 @@ func (o *originConn) accept() {
 	// transport must not use the connection again.
 	h.close(done && o.flow.in != nil)
 	o.mu.Lock()
-	o.made = h.pragma && !h.cacheControl
+	o.made, o.came = h.pragma && !h.cacheControl, o.flow.in != nil
 	o.mu.Unlock()
 	if done {
 		o.finish()
