@@ -32,7 +32,7 @@ type sources struct {
 // view is the part of bwrap's arguments that builds the view, shallow first.
 func (p *Plan) view(src sources) []string {
 	places := []place{
-		{"/proc", rankOwn, []string{"--proc", "/proc"}},
+		{"/proc", rankOwn, slices.Concat([]string{"--proc", "/proc"}, heldProc())},
 		{"/dev", rankOwn, []string{"--dev", "/dev", "--perms", "1777", "--tmpfs", "/dev/shm", "--remount-ro", "/dev"}},
 		{"/run", rankOwn, []string{"--tmpfs", "/run"}},
 		{"/etc", rankOwn, src.etc},
@@ -52,6 +52,9 @@ func (p *Plan) view(src sources) []string {
 		args := []string{"--perms", strconv.FormatUint(uint64(f.Mode), 8), "--tmpfs", f.Path}
 		places = append(places, place{f.Path, rankFresh, args})
 	}
+	if slices.ContainsFunc(p.Roots, func(r Root) bool { return r.Path == "/" }) {
+		places = append(places, place{"/sys", rankOwn, []string{"--tmpfs", "/sys", "--remount-ro", "/sys"}})
+	}
 	for i, r := range p.Roots {
 		bind := "--ro-bind"
 		if r.Write {
@@ -70,6 +73,30 @@ func (p *Plan) view(src sources) []string {
 	out = append(out, "--ro-bind", src.launcher, LauncherPath, "--remount-ro", "/run")
 	if !slices.ContainsFunc(p.Roots, func(r Root) bool { return r.Path == "/" && r.Write }) {
 		out = append(out, "--remount-ro", "/")
+	}
+	return out
+}
+
+// kernelSettings are the parts of /proc that belong to the kernel, not to a
+// process. No namespace divides them, and whoever is uid 0 of the host may
+// write them without a capability, which a run of root can come to: writing
+// core_pattern would be a program of root's. bwrap covers them only where it
+// may write to the folder itself, which /proc/sys allows nobody.
+var kernelSettings = []string{
+	"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi", "/proc/scsi",
+	"/proc/mtrr", "/proc/dynamic_debug", "/proc/latency_stats", "/proc/asound", "/proc/driver",
+}
+
+// heldProc makes them read-only. Not every kernel has all of them, but each
+// has /proc/sys: without it the sandbox does not start.
+func heldProc() []string {
+	out := []string{}
+	for _, path := range kernelSettings {
+		bind := "--ro-bind-try"
+		if path == "/proc/sys" {
+			bind = "--ro-bind"
+		}
+		out = append(out, bind, path, path)
 	}
 	return out
 }
