@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -22,7 +21,7 @@ func manCommand() *cobra.Command {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
 			root.InitDefaultCompletionCmd()
-			header := &doc.GenManHeader{Section: "1", Source: "egressd " + version(), Manual: "egressd", Date: &time.Time{}}
+			header := &doc.GenManHeader{Section: "1", Source: "egressd " + version(), Manual: "egressd"}
 			if err := doc.GenManTree(root, header, args[0]); err != nil {
 				return fmt.Errorf("writing the manual pages: %w", err)
 			}
