@@ -62,8 +62,8 @@ func checkReadOnly(folder string) error {
 		_ = unix.Close(fd)
 		return fmt.Errorf("checking that %s takes no write: it does", folder)
 	}
-	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
-		return nil
+	if errors.Is(err, unix.EROFS) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOENT) {
+		return nil // a folder that is not there takes none either
 	}
 	return fmt.Errorf("checking that %s takes no write: %w", folder, err)
 }

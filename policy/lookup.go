@@ -19,6 +19,9 @@ type Lookup struct {
 	UID int
 }
 
+// policyNames are what a policy is called in a folder of work, by precedence.
+var policyNames = []string{"egressd.yaml", filepath.Join(".egressd", "config.yaml")}
+
 // Find gives the first policy file of the lookup: egressd.yaml, then
 // .egressd/config.yaml, in Cwd and upwards to the nearest folder with a .git
 // (outside a repository only in Cwd), then egressd.yaml in Config. path is ""
@@ -26,7 +29,7 @@ type Lookup struct {
 // in the user's config folder: such a file needs trust.
 func (l Lookup) Find() (path string, found bool) {
 	for _, dir := range l.folders() {
-		for _, name := range []string{"egressd.yaml", filepath.Join(".egressd", "config.yaml")} {
+		for _, name := range policyNames {
 			if file := filepath.Join(dir, name); l.ours(file) {
 				return file, true
 			}
@@ -57,13 +60,41 @@ func (l Lookup) folders() []string {
 	var list []string
 	for dir := l.Cwd; ; dir = filepath.Dir(dir) {
 		list = append(list, dir)
-		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+		if hasGit(dir) {
 			return list
 		}
 		if dir == filepath.Dir(dir) {
 			return list[:1]
 		}
 	}
+}
+
+// Above gives the policy files further up, in the repositories around the one
+// that Find looks in, nearest first. A sandbox that writes to Cwd can make a
+// .git there, and so lead the next lookup past the policy that ruled it.
+func (l Lookup) Above() []string {
+	looked := l.folders()
+	var list, inside []string // inside become part of the list at the next .git
+	for dir := looked[len(looked)-1]; hasGit(dir) && dir != filepath.Dir(dir); {
+		for dir != filepath.Dir(dir) {
+			dir = filepath.Dir(dir)
+			for _, name := range policyNames {
+				if file := filepath.Join(dir, name); l.ours(file) {
+					inside = append(inside, file)
+				}
+			}
+			if hasGit(dir) {
+				list, inside = append(list, inside...), nil
+				break
+			}
+		}
+	}
+	return list
+}
+
+func hasGit(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil
 }
 
 // ours says that a file is there and is the user's or root's. Where it is a

@@ -100,3 +100,36 @@ func TestPlaces(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What a .git hides from the lookup is told of, so that nobody who makes one is
+// rid of the policy above.
+func TestAbove(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files []string
+		want  string
+	}{
+		{"nothing", []string{"repo/a/b/.git/"}, ""},
+		{"behind a .git in cwd", []string{"repo/.git/", "repo/a/b/.git/", "repo/egressd.yaml"}, "repo/egressd.yaml"},
+		{"behind a .git that is a file", []string{"repo/.git/", "repo/a/.git", "repo/a/b/", "repo/egressd.yaml"}, "repo/egressd.yaml"},
+		{"behind two", []string{"repo/.git/", "repo/a/.git/", "repo/a/b/.git/", "repo/egressd.yaml"}, "repo/egressd.yaml"},
+		{"a repository of its own below a policy of none", []string{"repo/a/b/.git/", "repo/egressd.yaml"}, ""},
+		{"nearest first", []string{"repo/.git/", "repo/a/b/.git/", "repo/a/.egressd/config.yaml", "repo/egressd.yaml"}, "repo/a/.egressd/config.yaml repo/egressd.yaml"},
+		{"what Find meets is not above", []string{"repo/.git/", "repo/a/b/", "repo/egressd.yaml"}, ""},
+		{"above, outside of a repository", []string{"repo/a/b/", "repo/egressd.yaml"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir, c.files...)
+			var got []string
+			for _, path := range (policy.Lookup{Cwd: filepath.Join(dir, "repo/a/b"), UID: os.Getuid()}).Above() {
+				if rel, ok := strings.CutPrefix(path, dir+"/"); ok {
+					got = append(got, rel)
+				}
+			}
+			if list := strings.Join(got, " "); list != c.want {
+				t.Errorf("above are %q, want %q", list, c.want)
+			}
+		})
+	}
+}

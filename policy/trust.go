@@ -70,6 +70,17 @@ func (s *Store) State(p *Policy) (string, error) {
 	return Trusted, nil
 }
 
+// Knows says whether a policy at this path was ever trusted, as it is now or
+// not.
+func (s *Store) Knows(path string) (bool, error) {
+	list, err := s.read()
+	if err != nil {
+		return false, err
+	}
+	_, ok := list.Policies[filepath.Clean(path)]
+	return ok, nil
+}
+
 // Trust accepts the policy as it was loaded. The state folder must exist.
 func (s *Store) Trust(p *Policy) error {
 	sums, err := sumsOf(p)

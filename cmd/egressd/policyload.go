@@ -120,7 +120,7 @@ func (s *source) enforced() (*policy.Policy, error) {
 		return nil, fmt.Errorf("the policy does not load:\n%w", &policy.LoadError{Problems: p.Missing})
 	}
 	if !s.found {
-		return p, nil
+		return p, s.notLedPast()
 	}
 	state, err := s.store().State(p)
 	if err != nil {
@@ -130,6 +130,25 @@ func (s *source) enforced() (*policy.Policy, error) {
 		return nil, fmt.Errorf("policy %s is %s: read it, then egressd trust", s.path, state)
 	}
 	return p, nil
+}
+
+// notLedPast refuses to go on without a policy of a folder above that the user
+// trusts: a .git in between, which ends the lookup, may be the work of a
+// sandbox that the policy ruled.
+func (s *source) notLedPast() error {
+	if s.flags.file != "" {
+		return nil
+	}
+	for _, file := range s.lookup().Above() {
+		known, err := s.store().Knows(file)
+		if err != nil {
+			return err
+		}
+		if known {
+			return fmt.Errorf("a .git at or above %s keeps the policy %s, which you trust, from being found: name a policy with --policy, or remove that .git", s.cwd, file)
+		}
+	}
+	return nil
 }
 
 // workingFolder is where the program starts: --cwd, else the policy's cwd,

@@ -90,13 +90,35 @@ func staysInside(path, real string, folders []string) error {
 	return nil
 }
 
-// hidden are the folders that show empty in any grant.
+// hidden are the folders that show empty in any grant: as they are named, and
+// where their names lead through links, since grants are without.
 func hidden(d dirs, home string) []string {
-	list := []string{d.config, d.state, d.control, "/run", "/var/run", filepath.Join(home, ".gnupg")}
+	named := []string{d.config, d.state, d.control, "/run", "/var/run", filepath.Join(home, ".gnupg")}
 	if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
-		list = append(list, filepath.Clean(run))
+		named = append(named, filepath.Clean(run))
+	}
+	var list []string
+	for _, path := range named {
+		for _, p := range []string{path, leads(path)} {
+			if !slices.Contains(list, p) {
+				list = append(list, p)
+			}
+		}
 	}
 	return list
+}
+
+// leads is where a path leads through links, also where its last names are not
+// there yet: a folder that is made later under them would lie there.
+func leads(path string) string {
+	for at, rest := path, ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		if real := realPath(at); real != "" {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+	}
 }
 
 // secretFiles are the files of the policy that hold a key or the record. Where
