@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/egressd/egressd/netns/mount"
 )
 
 // Unavailable is why no sandbox can be made. Nothing runs then.
@@ -38,28 +40,34 @@ func (e *Unavailable) Hint() string { return e.Advice }
 // oldestBwrap is the first version with --disable-userns.
 var oldestBwrap = [2]int{0, 8}
 
-// FindBwrap looks bwrap up in path, a PATH. Folders that a sandbox may write
-// (avoid) and relative ones are passed over: what lies there would run on the
-// host.
+// FindBwrap looks bwrap up in path, a PATH. Relative folders are passed over,
+// and those that a sandbox may write (avoid): what lies there would run on the
+// host. The answer is without links, so that none can be swapped later.
 func FindBwrap(path string, avoid []string) (string, error) {
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
 		at := filepath.Join(dir, "bwrap")
-		if real, err := filepath.EvalSymlinks(at); err != nil || inAny(real, avoid) || inAny(at, avoid) {
+		real, err := filepath.EvalSymlinks(at)
+		if err != nil || inAny(real, avoid) || inAny(at, avoid) {
 			continue
 		}
-		if info, err := os.Stat(at); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return at, nil
+		if info, err := os.Stat(real); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return real, nil
 		}
 	}
 	return "", &Unavailable{Problem: "bwrap is not installed", Advice: "install the package bubblewrap, version 0.8 or newer"}
 }
 
+// inAny reports whether one of the folders holds path. The root folder as a
+// grant leaves the system's own folders as they are, read-only.
 func inAny(path string, folders []string) bool {
 	for _, f := range folders {
-		if path == f || strings.HasPrefix(path, strings.TrimSuffix(f, "/")+"/") {
+		if f == "/" && mount.InBase(path) {
+			continue
+		}
+		if mount.Below(path, f) {
 			return true
 		}
 	}

@@ -164,4 +164,15 @@ func TestNoBwrap(t *testing.T) {
 	if got := r.do(t); got.Code != 125 || !strings.Contains(got.Stderr, "bwrap is not installed") {
 		t.Errorf("one that the sandbox could have written: %+v", got)
 	}
+	// One that came with a cloned repository, or from yesterday's sandbox.
+	r = run{As: user(), Shell: "true"}
+	r.prepare(t)
+	r.put(t, "proj/bin/bwrap", "#!/bin/sh\necho planted >&2; exit 1\n")
+	r.Path = r.Cwd + "/bin"
+	if err := os.Chmod(r.Path+"/bwrap", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.do(t); got.Code != 125 || !strings.Contains(got.Stderr, "bwrap is not installed") {
+		t.Errorf("one in the working folder: %+v", got)
+	}
 }

@@ -90,10 +90,14 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// writable are the folders that a sandbox can write: nothing in them is run on
-// the host.
+// writable are the folders that a sandbox can write, or could have yesterday,
+// such as the working folder, or that came from somebody: nothing in them is
+// run on the host.
 func writable(cfg Config) []string {
 	out := []string{}
+	if !mount.InBase(cfg.Cwd) {
+		out = append(out, cfg.Cwd)
+	}
 	for _, g := range cfg.Grants {
 		if g.Write {
 			out = append(out, g.Path)

@@ -84,7 +84,11 @@ func examine(ctx context.Context) []finding {
 		}
 		all = append(all, f)
 	}
-	bwrap, err := netns.FindBwrap(os.Getenv("PATH"), nil)
+	avoid := []string{} // as run does: a bwrap that lies here may have come with a repository
+	if cwd, err := os.Getwd(); err == nil && !mount.InBase(cwd) {
+		avoid = append(avoid, cwd)
+	}
+	bwrap, err := netns.FindBwrap(os.Getenv("PATH"), avoid)
 	version := ""
 	if err == nil {
 		version, err = netns.BwrapVersion(ctx, bwrap)

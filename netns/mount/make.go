@@ -172,11 +172,20 @@ func (m *maker) fresh(roots []Root) ([]Fresh, string) {
 	return out, temp
 }
 
+// system are the folders of the host's system.
+var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu", "/snap"}
+
+// InBase reports whether a path lies in one of the system's folders, which are
+// read-only in every sandbox but where a grant lies in them.
+func InBase(path string) bool {
+	return slices.ContainsFunc(system, func(s string) bool { return Below(path, s) })
+}
+
 // base lists the host's system folders. A merged-usr link stays a link, so
 // that a path such as /bin/sh reads inside as it does outside.
 func base() []Base {
 	var out []Base
-	for _, path := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu", "/snap"} {
+	for _, path := range system {
 		info, err := os.Lstat(path)
 		if err != nil {
 			continue
