@@ -230,8 +230,13 @@ func (x *exchange) ownPage(host authority, path string) {
 	}
 }
 
-// answerOwn sends a whole answer of ours, recorded before it goes.
+// answerOwn sends a whole answer of ours, recorded before it goes; one that
+// cannot be recorded is not given.
 func (x *exchange) answerOwn(contentType string, body []byte) {
+	if err := x.reserve(); err != nil {
+		x.refuse(refusalOf(err))
+		return
+	}
 	h := x.answer.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store")

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -111,7 +112,7 @@ func (l *live) sweep() {
 	force := l.server.current.Load()
 	for _, x := range l.snapshot(now.Add(-openAfter + time.Millisecond)) {
 		x.open()
-		if x.forbidden(force, now) {
+		if x.due(force, now) && x.forbidden(force, now) {
 			x.revoke()
 		}
 	}
@@ -131,14 +132,52 @@ func (l *live) sweep() {
 	l.arm(max(next, 5*time.Millisecond))
 }
 
-// revise breaks off everything that force forbids.
+// revise breaks off everything that force forbids, what is quickly decided
+// first: a client that holds thousands of requests with the longest paths must
+// not hold up the end of a tunnel by them.
 func (l *live) revise(force *inForce) {
 	now := time.Now()
-	for _, x := range l.snapshot(now.Add(time.Second)) {
+	all := l.snapshot(now.Add(time.Second))
+	size := make(map[*exchange]int, len(all))
+	for _, x := range all {
+		size[x] = x.size()
+	}
+	slices.SortStableFunc(all, func(a, b *exchange) int { return size[a] - size[b] })
+	for _, x := range all {
+		x.due(force, now)
 		if x.forbidden(force, now) {
 			x.revoke()
 		}
 	}
+}
+
+// size is about how much the rules have to read of the request, 0 for a tunnel.
+func (x *exchange) size() int {
+	n := len(x.forward.path)
+	for _, values := range x.header {
+		for _, v := range values {
+			n += len(v)
+		}
+	}
+	return n
+}
+
+// due says whether the rules could answer otherwise than when they were last
+// asked about x, and takes it as asked now: under another policy, or because an
+// allow rule has ended. To ask about every running request every second would
+// let a client with many of them keep a processor busy.
+func (x *exchange) due(f *inForce, now time.Time) bool {
+	x.mu.Lock()
+	from, of := x.asked, x.askedOf
+	x.asked, x.askedOf = now, f
+	x.mu.Unlock()
+	if of == nil {
+		from, of = x.start, x.force
+	}
+	rules, ok := f.Rules.(interface {
+		Ends(from, to time.Time) bool
+	})
+	return of != f || !ok || rules.Ends(from, now)
 }
 
 // wait returns a channel that is closed once nothing runs.

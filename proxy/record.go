@@ -44,6 +44,8 @@ type exchange struct {
 	settled  bool // answered whole: there is nothing left to revoke
 	revoked  bool
 	breakers []net.Conn // what a revocation closes
+	asked    time.Time  // when the rules were last asked whether it may go on
+	askedOf  *inForce   // and which; nil before
 	prev     *exchange  // in the registry's list
 	next     *exchange
 }

@@ -314,3 +314,63 @@ func TestRateHoldsUnderLoad(t *testing.T) {
 		}
 	}
 }
+
+// TestEnds: the moments at which an allow rule ends, and no other.
+func TestEnds(t *testing.T) {
+	noon := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
+	var list []rules.Rule
+	for text, until := range map[string]string{"GET a.test/**": "2027-01-01T12:00:00Z", "CONNECT b.test:22": "2027-01-01T14:00:00Z", "!* a.test/x": "2027-01-01T13:00:00Z"} {
+		r, err := rules.ParseMapping(map[string]any{"rule": text, "until": until})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	s := rules.New(list)
+	for _, tt := range []struct {
+		from, to time.Duration
+		want     bool
+	}{
+		{-time.Hour, -time.Second, false}, {-time.Second, 0, true}, {0, time.Second, false}, {30 * time.Minute, 90 * time.Minute, false},
+		{time.Hour, 2 * time.Hour, true}, {-time.Hour, 9 * time.Hour, true}, {2 * time.Hour, 9 * time.Hour, false},
+	} {
+		if got := s.Ends(noon.Add(tt.from), noon.Add(tt.to)); got != tt.want {
+			t.Errorf("from %v to %v: %v", tt.from, tt.to, got)
+		}
+	}
+	if (*rules.Set)(nil).Ends(noon, noon.Add(time.Hour)) {
+		t.Error("no rules end")
+	}
+}
+
+// TestDenies: a deny rule in force that speaks of the host and port, whatever
+// else it says.
+func TestDenies(t *testing.T) {
+	var list []rules.Rule
+	for _, m := range []map[string]any{
+		{"rule": "!GET a.test/x", "query": map[string]any{"k": "v"}}, {"rule": "!* *.b.test:8443"}, {"rule": "!CONNECT c.test:22"},
+		{"rule": "!* d.test", "until": "2020-01-01T00:00:00Z"}, {"rule": "GET a.test:9000"}, {"rule": "!* e.test:*"},
+	} {
+		r, err := rules.ParseMapping(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, r)
+	}
+	s, now := rules.New(list), time.Now()
+	for _, tt := range []struct {
+		host string
+		port int
+		want bool
+	}{
+		{"a.test", 443, true}, {"a.test", 80, true}, {"a.test", 9000, false}, {"x.b.test", 8443, true}, {"x.b.test", 443, false},
+		{"c.test", 22, true}, {"c.test", 443, false}, {"d.test", 443, false}, {"e.test", 25, true}, {"f.test", 443, false},
+	} {
+		if got := s.Denies(now, tt.host, tt.port); got != tt.want {
+			t.Errorf("%s:%d: %v", tt.host, tt.port, got)
+		}
+	}
+	if !(*rules.Set)(nil).Denies(now, "a.test", 443) {
+		t.Error("no rules let something pass")
+	}
+}

@@ -19,6 +19,7 @@ type Set struct {
 	rated  []*compiled        // rules with a rate, in file order
 	ledger *ledger
 
+	ends    []time.Time  // of allow rules, tunnels among them, in order
 	anyHTTP bool         // some allow rule covers http on 80
 	named   map[int]bool // ports that allow rules name, tunnels aside
 }
@@ -61,7 +62,23 @@ func New(rules []Rule) *Set {
 	for _, c := range s.rated {
 		c.counter = s.ledger.open(c)
 	}
+	slices.SortFunc(s.ends, time.Time.Compare)
 	return s
+}
+
+// Ends says whether an allow rule ends behind from, up to and with to. Where
+// none does, what was allowed at from still is at to.
+func (s *Set) Ends(from, to time.Time) bool {
+	if s == nil {
+		return false
+	}
+	i, _ := slices.BinarySearchFunc(s.ends, from, func(end, from time.Time) int {
+		if end.After(from) {
+			return 1
+		}
+		return -1
+	})
+	return i < len(s.ends) && !s.ends[i].After(to)
 }
 
 // sound says whether a rule reads back as itself, so that nothing is compiled
@@ -93,6 +110,9 @@ func (s *Set) add(c *compiled) {
 	c.clauses = compileQuery(r)
 	if r.Rate.Count > 0 {
 		s.rated = append(s.rated, c)
+	}
+	if !r.Deny && !r.Until.IsZero() {
+		s.ends = append(s.ends, r.Until)
 	}
 	switch {
 	case r.Tunnel && r.Deny:

@@ -1,0 +1,88 @@
+package proxy_test
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/internal/proxytest"
+	"github.com/egressd/egressd/rules"
+)
+
+// countedRules counts how often rules are asked about what runs already.
+type countedRules struct {
+	*rules.Set
+	again atomic.Int64
+}
+
+func (c *countedRules) Judge(at time.Time, charge bool, method, scheme, host string, port int, target string, header map[string][]string, length int64) (string, int64, func(), error) {
+	if !charge {
+		c.again.Add(1)
+	}
+	return c.Set.Judge(at, charge, method, scheme, host, port, target, header, length)
+}
+
+// TestRunningRequestsCostNothing: rules that cannot answer otherwise are not
+// asked again and again about what runs, or a client with thousands of requests
+// with long paths keeps a processor busy. A swap asks once.
+func TestRunningRequestsCostNothing(t *testing.T) {
+	h := newHouse(t, nil, casePolicy{})
+	h.origin.Scripts = []proxytest.Script{{{On: "body", Send: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"}}}
+	enforce := func(list ...any) *countedRules {
+		policy := h.policy(list)
+		c := &countedRules{Set: h.rules}
+		policy.Rules = c
+		h.server.SetPolicy(policy)
+		return c
+	}
+	first := enforce("GET ok.test/**", map[string]any{"rule": "GET ok.test/**", "until": "2999-01-01T00:00:00Z"})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	client := h.explicit().HTTP()
+	defer client.CloseIdleConnections()
+	req, _ := http.NewRequestWithContext(ctx, "GET", "http://ok.test/", nil)
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	time.Sleep(2200 * time.Millisecond)
+	if n := first.again.Load(); n != 0 {
+		t.Errorf("the rules were asked %d times about a request that runs", n)
+	}
+	second := enforce("GET ok.test/**")
+	time.Sleep(1200 * time.Millisecond)
+	if n := second.again.Load(); n != 1 {
+		t.Errorf("new rules were asked %d times, want 1", n)
+	}
+	if n := len(h.sink.of(audit.KindRequestOpen)); n != 1 {
+		t.Errorf("%d records of open requests", n)
+	}
+}
+
+// TestOwnAnswersAreRecorded: an answer of ours that cannot be recorded is not
+// given.
+func TestOwnAnswersAreRecorded(t *testing.T) {
+	h := newHouse(t, []any{"OPTIONS ok.test/**"}, casePolicy{})
+	h.sink.full.Store(true)
+	for _, in := range []string{
+		"GET /policy HTTP/1.1\r\nHost: egressd.internal\r\nConnection: close\r\n\r\n",
+		"OPTIONS / HTTP/1.1\r\nHost: ok.test\r\nMax-Forwards: 0\r\nConnection: close\r\n\r\n",
+	} {
+		name := "egressd.internal"
+		if in[0] == 'O' {
+			name = "ok.test"
+		}
+		p := proxytest.NewPeer(h.dial(h.capture(netip.AddrPortFrom(h.table.Addr(name), 80))))
+		p.Send([]byte(in))
+		p.Closed(3 * time.Second)
+		if got, _ := p.Got(); string(got[:min(len(got), 13)]) != "HTTP/1.1 503 " {
+			t.Errorf("the client got %q", got)
+		}
+		p.Close()
+	}
+}
