@@ -44,14 +44,13 @@ func helper() {
 		return
 	}
 	step := "plan"
-	if err := runHelper(c, &step); err != nil {
-		m := message{Kind: kindFailed, Step: step, Error: err.Error()}
-		var errno unix.Errno
-		if errors.As(err, &errno) {
-			m.Errno = int(errno)
-		}
-		_ = c.send(m) // egressd is gone, or reads it
+	err = runHelper(c, &step) // a helper that comes back has failed
+	m := message{Kind: kindFailed, Step: step, Error: err.Error()}
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		m.Errno = int(errno)
 	}
+	_ = c.send(m) // egressd is gone, or reads it
 }
 
 func runHelper(c *control, step *string) error {

@@ -35,7 +35,7 @@ func launcher(fd int) {
 		return
 	}
 	l := &launched{c: c}
-	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err == nil {
+	if err = unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err == nil {
 		err = c.send(message{Kind: kindHello})
 	}
 	for err == nil {

@@ -7,7 +7,7 @@ func (s spot) after(o spot) bool { return s.line > o.line || s.line == o.line &&
 
 // places are where the keys of an environment stand that cross checks name.
 type places struct {
-	sandbox, rules, credentials, network, scratch, fork, passthrough spot
+	sandbox, rules, credentials, network, scratch, fork spot
 	// writable are the grants that may be written to, spelled out as the file
 	// has them, and reads the others, with their places.
 	writable, reads []grant

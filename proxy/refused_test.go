@@ -47,9 +47,10 @@ func TestStreamsThatNobodyGets(t *testing.T) {
 				f.Open(proxytest.Stream{Headers: fields})
 				f.Wait(3 * time.Second)
 				f.Close()
-				list := h.sink.wait(audit.KindConnection, 2, 3*time.Second)
+				h.sink.wait(audit.KindConnection, 2, 3*time.Second)
 				time.Sleep(20 * time.Millisecond)
-				if list = h.sink.of(audit.KindConnection); len(list) != 2 {
+				list := h.sink.of(audit.KindConnection)
+				if len(list) != 2 {
 					t.Errorf("%d records of connections", len(list))
 				}
 				for _, r := range list {

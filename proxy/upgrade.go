@@ -14,9 +14,7 @@ import (
 // Connection does not name is no upgrade; being hop-by-hop, it stays here.
 func (x *exchange) readUpgrade() error {
 	h := x.header
-	if _, ok := h["Http2-Settings"]; ok {
-		delete(h, "Http2-Settings")
-	}
+	delete(h, "Http2-Settings")
 	offers, ok := h["Upgrade"]
 	if !ok {
 		return nil

@@ -15,7 +15,6 @@ type requestHead struct {
 	length int64
 
 	hosts, lengths, codings int
-	expects                 bool // an Expect field was sent
 	chunked, closes, keeps  bool // chunked; Connection: close, keep-alive
 	upgrade, upgrades       bool // Upgrade; Connection: upgrade
 	trailer                 bool // Trailer names a field that none may be

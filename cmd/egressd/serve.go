@@ -257,7 +257,7 @@ func (f *serveFlags) write(sess *session, name, token string) error {
 		return fmt.Errorf("writing the trust bundle: %w", err)
 	}
 	if strings.ContainsFunc(abs, unquotable) {
-		return fmt.Errorf("writing --env-out: shells and container engines read the path %q in different ways: name one of letters, digits and ./_-+@:", abs)
+		return fmt.Errorf("writing --env-out: shells and container engines read the path %q in different ways: name one of letters, digits and the signs . / _ - + @", abs)
 	}
 	if err := os.WriteFile(bundle, ca.Bundle(sess.roots.PEM(), sess.issuer.PEM()), 0o644); err != nil {
 		return fmt.Errorf("writing the trust bundle: %w", err)

@@ -44,14 +44,12 @@ type session struct {
 
 // sessionConfig is what newSession needs beside the policy.
 type sessionConfig struct {
-	dirs    dirs
-	src     *source
-	policy  *policy.Policy
-	audit   string // --audit
-	capture string // explicit or serve
-	start   audit.Record
-	logger  *slog.Logger
-	token   string
+	dirs   dirs
+	src    *source
+	policy *policy.Policy
+	audit  string // --audit
+	start  audit.Record
+	logger *slog.Logger
 }
 
 // newSession opens the record and makes the authority and the policy ready.

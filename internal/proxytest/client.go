@@ -10,8 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // Trust is how a client reaches the internet: through a proxy, or, where
@@ -69,15 +67,24 @@ func (t Trust) HTTP() *http.Client {
 
 // HTTP2 is a client of HTTP/2 over TLS alone.
 func (t Trust) HTTP2() *http.Client {
-	return &http.Client{Transport: &http2.Transport{
+	only := new(http.Protocols)
+	only.SetHTTP2(true)
+	cfg := clientTLS(t, "h2")
+	return &http.Client{Transport: &http.Transport{
 		DisableCompression: true,
-		TLSClientConfig:    clientTLS(t, "h2"),
-		DialTLSContext: func(ctx context.Context, _, addr string, cfg *tls.Config) (net.Conn, error) {
+		Protocols:          only,
+		DialTLSContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			host, _, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, err
+			}
 			c, err := t.Dial(ctx, addr)
 			if err != nil {
 				return nil, err
 			}
-			client := tls.Client(c, cfg)
+			named := cfg.Clone()
+			named.ServerName = host
+			client := tls.Client(c, named)
 			if err := client.HandshakeContext(ctx); err != nil {
 				c.Close()
 				return nil, fmt.Errorf("handshake with %s: %w", addr, err)

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2"
 )
 
 // The origin records what came, byte for byte, and plays its scripts in turn.
@@ -66,9 +64,13 @@ func TestOriginFlaws(t *testing.T) {
 // Frames sends streams as they are written and tells a reset from an answer.
 func TestFrames(t *testing.T) {
 	near, far := net.Pipe()
-	go new(http2.Server).ServeConn(far, &http2.ServeConnOpts{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	plain := new(http.Protocols)
+	plain.SetUnencryptedHTTP2(true)
+	srv := &http.Server{Protocols: plain, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte(r.Method + " " + r.URL.Path))
-	})})
+	})}
+	defer srv.Close()
+	go srv.Serve(&oneConn{conn: far})
 	f, err := NewFrames(near)
 	if err != nil {
 		t.Fatal(err)
@@ -85,3 +87,20 @@ func TestFrames(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
+
+// oneConn is a listener with one connection to give.
+type oneConn struct {
+	conn  net.Conn
+	given bool
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if l.given {
+		select {} // the server is closed with the test
+	}
+	l.given = true
+	return l.conn, nil
+}
+
+func (l *oneConn) Close() error   { return nil }
+func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }

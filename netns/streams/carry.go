@@ -16,7 +16,7 @@ const pieceSize = 1 << 20
 // bytes never enter this process. A reader that is gone is no error: the
 // caller closes the other end and the writer learns it the usual way.
 func carry(to, from int) error {
-	for spliceable := true; ; {
+	for spliceable := !positioned(to); ; {
 		var n int64
 		var err error
 		if spliceable {
@@ -42,6 +42,16 @@ func carry(to, from int) error {
 			return nil
 		}
 	}
+}
+
+// positioned reports whether a descriptor has a place in a file. splice keeps
+// that to itself while it waits and then puts back what it found, although
+// somebody else (the other stream of `>file 2>&1`, the shell that called us)
+// may have written behind it: theirs would be written over.
+func positioned(fd int) bool {
+	var st unix.Stat_t
+	err := unix.Fstat(fd, &st)
+	return err != nil || st.Mode&unix.S_IFMT == unix.S_IFREG || st.Mode&unix.S_IFMT == unix.S_IFBLK
 }
 
 // copyPiece moves one piece through this process.

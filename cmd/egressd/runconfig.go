@@ -1,0 +1,48 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/netns"
+)
+
+// config is the sandbox as the policy wants it.
+func (r *runner) config() (netns.Config, error) {
+	p, d := r.policy, r.src.dirs
+	c := netns.Config{
+		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
+		Hidden: append(hidden(d, d.home), secretFiles(p)...), ReadOnly: append(r.src.readOnly(p, r.cwd), r.gitFolders()...), Home: d.home,
+		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
+	}
+	if d.uid != os.Getuid() {
+		c.Invoker = netns.Invoker{SudoUID: d.uid, SudoGID: d.gid}
+	}
+	var err error
+	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
+	stores, loose := r.java()
+	switch {
+	case p.HasRules:
+		c.Network, c.Names = netns.Captured, r.sess.set
+		if c.Files, err = trustFiles(r.sess.roots, r.sess.issuer, stores); err != nil {
+			return c, err
+		}
+		c.Env = append(c.Env, proxyVariables(proxyURL)...)
+		if loose {
+			c.Env = withJavaOptions(c.Env, javaTrust())
+		}
+		c.EnvExplicit = javaExplicit(c.Env)
+		c.Env = append(c.Env, ca.Variables(bundlePath, filepath.Dir(bundlePath))...)
+	default:
+		c.Network = netns.NoNetwork
+		if p.Sandbox.AllowNetwork {
+			c.Network = netns.HostNetwork
+		}
+		if c.Files, err = trustFiles(r.sess.roots, nil, stores); err != nil {
+			return c, err
+		}
+	}
+	c.Env = append(c.Env, <-r.git...)
+	return c, nil
+}

@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/netns"
+	"github.com/egressd/egressd/netns/mount"
+	"github.com/egressd/egressd/netns/streams"
+	"github.com/egressd/egressd/policy"
+	"github.com/egressd/egressd/rules"
+)
+
+// runner is one run under way.
+type runner struct {
+	flags     *runFlags
+	src       *source
+	policy    *policy.Policy
+	argv      []string
+	cwd       string
+	grants    []mount.Grant
+	capture   netns.Capture
+	published []netns.Publish
+	git       chan []string           // the caller's git identity, as variables
+	java      func() ([]string, bool) // what javaStores finds
+
+	id          string
+	counts      audit.Counts
+	interactive bool
+	problem     string // why the program was not started
+	sess        *session
+	box         *netns.Session
+	streams     *streams.Streams
+}
+
+// recordApart refuses a record that the sandbox could write to, by whatever
+// links its folder is reached.
+func (r *runner) recordApart() error {
+	name, file := "audit.file", r.policy.Audit.File
+	if r.flags.audit != "" {
+		abs, err := filepath.Abs(r.flags.audit)
+		if err != nil {
+			return fmt.Errorf("finding the record: %w", err)
+		}
+		name, file, r.flags.audit = "--audit", abs, abs
+	}
+	if file == "" {
+		return nil
+	}
+	paths := []string{file, realPath(file)}
+	if dir := realPath(filepath.Dir(file)); dir != "" {
+		paths = append(paths, filepath.Join(dir, filepath.Base(file)))
+	}
+	for _, g := range r.grants {
+		for _, path := range paths {
+			if g.Write && within(path, g.Path) {
+				return fmt.Errorf("%s %s lies in %s, which the sandbox may write: name another folder", name, file, g.Path)
+			}
+		}
+	}
+	return nil
+}
+
+// gitFolders are the .git folders that the policy leaves visible in a folder
+// that can be written. A hook or a config that a program leaves there would run
+// on the host, so all of it is read-only.
+func (r *runner) gitFolders() []string {
+	var list []string
+	for _, g := range r.grants {
+		git := filepath.Join(g.Path, ".git")
+		if _, err := os.Lstat(git); err != nil {
+			continue
+		}
+		switch {
+		case slices.Contains(r.policy.Sandbox.AllowHidden, ".git") && g.Write:
+			r.say(".git is shown read-only: git can read it, commits are made outside")
+			list = append(list, git)
+		case !slices.Contains(r.policy.Sandbox.AllowHidden, ".git") && g.Path == r.cwd:
+			r.say(".git is hidden; cwd_allow_hidden: [.git] shows it")
+		}
+	}
+	return list
+}
+
+// say tells the user something that they would otherwise wonder about.
+func (r *runner) say(text string) {
+	if !r.flags.quiet {
+		fmt.Fprintln(os.Stderr, "egressd: "+text)
+	}
+}
+
+// writable are the folders the sandbox can write, cwd always among them:
+// nothing there is run on the host.
+func (r *runner) writable() []string {
+	list := []string{r.cwd}
+	for _, g := range r.grants {
+		if g.Write {
+			list = append(list, g.Path)
+		}
+	}
+	return list
+}
+
+func (r *runner) session(ctx context.Context) (code int, err error) {
+	logger := r.flags.logger()
+	if r.sess, err = newSession(sessionConfig{dirs: r.src.dirs, src: r.src, policy: r.policy, audit: r.flags.audit,
+		start: r.startRecord(), logger: logger}); err != nil {
+		return 0, err
+	}
+	r.id, r.sess.sandboxed = r.sess.id, true
+	reason := "failed"
+	defer func() {
+		if e := r.sess.close(reason); e != nil {
+			err = errors.Join(err, fmt.Errorf("closing the session: %w", e))
+		}
+		if err == nil {
+			r.counts = r.sess.log.Counts()
+		}
+	}()
+	config, err := r.config()
+	if err != nil {
+		return 0, err
+	}
+	if r.streams, err = streams.Open(streams.Config{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Raw: r.flags.raw}); err != nil {
+		return 0, err
+	}
+	defer func() {
+		e := r.streams.Close()
+		if r.problem != "" {
+			fmt.Fprintf(os.Stderr, "egressd: %s\n", r.problem)
+		}
+		if e != nil {
+			fmt.Fprintf(os.Stderr, "egressd: %v\n", e)
+			if code == 0 {
+				code = exitEgressd
+			}
+		}
+	}()
+	r.interactive = r.streams.Terminal()
+	config.Streams = r.streams.Program()
+	if r.box, err = netns.Start(ctx, config); err != nil {
+		return 0, err
+	}
+	defer func() {
+		if e := r.box.Close(); e != nil {
+			logger.Warn("closing the sandbox", "err", e)
+		}
+	}()
+	for _, note := range r.box.Notes() {
+		fmt.Fprintf(os.Stderr, "egressd: %s\n", note)
+	}
+	if code, err = r.live(ctx); err == nil {
+		reason = "exit"
+	}
+	return code, err
+}
+
+// startRecord is what session_start says beyond what every one does.
+func (r *runner) startRecord() audit.Record {
+	if r.policy.Unfiltered() {
+		return audit.Record{Reason: "unfiltered"}
+	}
+	return audit.Record{}
+}
+
+// live serves the sandbox while its program runs.
+func (r *runner) live(ctx context.Context) (int, error) {
+	doors, err := r.openDoors()
+	if err != nil {
+		return 0, err
+	}
+	defer doors()
+	tested := make(chan error, 1)
+	go func() { tested <- r.selfTest(ctx) }()
+	stop, err := r.sess.control(ctx, r.writable())
+	if test := <-tested; test != nil || err != nil {
+		if err == nil {
+			stop()
+		}
+		return 0, errors.Join(test, err)
+	}
+	defer stop()
+	if err := r.streams.Attach(r.box.Terminal(), r.box.HostUID(), r.box.HostGID()); err != nil {
+		return 0, err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
+	defer signal.Stop(signals)
+	if err := r.box.Go(ctx); err != nil {
+		var no *netns.NotStarted
+		if errors.As(err, &no) {
+			r.problem = no.Problem + r.advice(no) // said when the terminal is the user's again
+			return no.Code, nil
+		}
+		return 0, err
+	}
+	r.flags.started()
+	if r.policy.HasRules {
+		go r.sess.now.proxy.Roots() // ready before the first request needs them
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go r.signals(ctx, signals, ended)
+	return r.box.Wait()
+}
+
+// signals passes what egressd is sent on to the program. SIGHUP reloads the
+// policy, but for a terminal that is gone.
+func (r *runner) signals(ctx context.Context, in <-chan os.Signal, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		case s := <-in:
+			sig, ok := s.(syscall.Signal)
+			if !ok {
+				continue
+			}
+			if sig == syscall.SIGHUP && !r.streams.HungUp() {
+				_ = r.sess.reload(ctx) // it has said what there is to say
+				continue
+			}
+			if err := r.box.Signal(unix.Signal(sig), true); err != nil {
+				r.sess.logger.Warn("passing a signal on", "signal", sig, "err", err)
+			}
+		}
+	}
+}
+
+// advice helps where a program that is on the host is not there inside.
+func (r *runner) advice(no *netns.NotStarted) string {
+	if no.Code != 127 || filepath.Base(r.argv[0]) != r.argv[0] {
+		return ""
+	}
+	file := lookSafe(r.argv[0], os.Getenv("PATH"))
+	if file == "" {
+		return ""
+	}
+	dirs := []string{filepath.Dir(file)}
+	if real := realPath(file); real != "" && filepath.Dir(real) != dirs[0] {
+		dirs = append(dirs, filepath.Dir(real))
+	}
+	dirs = slices.DeleteFunc(dirs, visibleIn(r.grants))
+	if len(dirs) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; on this host it is %s: grant its folder with read_paths: %q", file, dirs)
+}
+
+// event records what happens inside and acts on a program that stopped.
+func (r *runner) event(e netns.Event) {
+	switch e.Kind {
+	case netns.Stopped:
+		r.streams.Stopped(func() {
+			if err := r.box.Signal(unix.SIGCONT, true); err != nil {
+				r.sess.logger.Warn("letting the program go on", "err", err)
+			}
+		})
+	case netns.Continued:
+	case netns.Uncovered:
+		go func() {
+			fmt.Fprintf(os.Stderr, "egressd: the host replaced %s, and it could not be hidden or made read-only again (%v): the sandbox is ended\r\n", e.Name, e.Err)
+			if err := r.sess.log.Append(&audit.Record{Kind: audit.KindLimit, Verdict: "error", Reason: "internal"}); err != nil {
+				r.sess.logger.Warn("recording the end of the sandbox", "err", err)
+			}
+		}()
+	default:
+		r.question(e)
+	}
+}
+
+// openDoors serves what comes from inside; the returned function waits for the
+// doors' ends.
+func (r *runner) openDoors() (func(), error) {
+	if !r.policy.HasRules {
+		return func() {}, nil
+	}
+	if err := r.sess.serve(r.box, "explicit", ""); err != nil {
+		return nil, err
+	}
+	r.sess.names = func(set *rules.Set) error { return r.box.SetNames(set) }
+	done := make(chan struct{}, 2)
+	for l, serve := range map[string]func() error{
+		"explicit":    func() error { return r.sess.proxy.ServeProxy(r.box.Explicit()) },
+		"transparent": func() error { return r.sess.proxy.ServeCaptured(r.box.Captured()) },
+	} {
+		go func() {
+			if err := serve(); err != nil && !errors.Is(err, net.ErrClosed) {
+				r.sess.logger.Debug("a door closed", "door", l, "err", err)
+			}
+			done <- struct{}{}
+		}()
+	}
+	return func() {
+		_ = r.box.Close() // its error is told where it is closed for good
+		<-done
+		<-done
+	}, nil
+}
+
+// question records what was asked of the DNS stub, once for each name and type.
+func (r *runner) question(e netns.Event) {
+	if r.sess.sink.closed() {
+		return
+	}
+	record := audit.Record{Kind: audit.KindDNS, Host: e.Name, Qtype: e.Type}
+	if e.Kind == netns.PortTaken {
+		record.Verdict, record.Reason, record.Port = "error", "connect", int(e.At.Port())
+	} else if e.Err != nil {
+		record.Verdict, record.Reason = "error", "dns"
+	}
+	go func() { // whoever tells of an event must not wait for the disk
+		if err := r.sess.log.Append(&record); err != nil {
+			r.sess.logger.Debug("recording a question", "err", err)
+		}
+	}()
+}
