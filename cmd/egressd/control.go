@@ -81,6 +81,9 @@ func (s *controlServer) accept(ctx context.Context, uid int) {
 				s.refused(reason)
 				return
 			}
+			// A peer that says nothing must not hold up the end.
+			stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })
+			defer stop()
 			line, err := bufio.NewReader(&limited{c, 4096}).ReadBytes('\n')
 			var req controlRequest
 			if err != nil || json.Unmarshal(line, &req) != nil {
@@ -177,11 +180,12 @@ func tell(d dirs, prefix, do string) (string, error) {
 	if err := c.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		return "", err
 	}
-	if err := json.NewEncoder(c).Encode(controlRequest{Do: do}); err != nil {
-		return "", fmt.Errorf("asking session %s: %w", id, err)
-	}
 	var answer controlAnswer
-	if err := json.NewDecoder(c).Decode(&answer); err != nil {
+	err = json.NewEncoder(c).Encode(controlRequest{Do: do})
+	if err == nil {
+		err = json.NewDecoder(c).Decode(&answer)
+	}
+	if err != nil {
 		return "", fmt.Errorf("session %s did not answer (it serves only its own user, outside any sandbox): %w", id, err)
 	}
 	if answer.Error != "" {

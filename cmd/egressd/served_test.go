@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -295,7 +296,7 @@ func newTestOrigin(t *testing.T) *testOrigin {
 		if cfg != nil {
 			l = tls.NewListener(l, cfg)
 		}
-		srv := &http.Server{Handler: o}
+		srv := &http.Server{Handler: o, ErrorLog: log.New(io.Discard, "", 0)}
 		t.Cleanup(func() { srv.Close() })
 		go func() { _ = srv.Serve(l) }()
 		return addr
