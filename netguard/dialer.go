@@ -95,6 +95,28 @@ func (d *Dialer) DialContext(ctx context.Context, network, addr string) (net.Con
 	return d.connect(ctx, network, addr, addrs, port, checked)
 }
 
+// Holds says whether a connection to addr, "host:port" as DialContext takes it,
+// that is open to remote ("ip:port") may stay: what it would not dial now is an
+// error with the Reason private_address. It is for connections that an older
+// Dialer opened.
+func (d *Dialer) Holds(addr, remote string) error {
+	host, port, err := splitAddr(addr)
+	if err != nil {
+		return &Refusal{Host: addr, Verdict: Verdict{Verdict: Blocked, Class: Reserved, Reason: privateAddress}}
+	}
+	to, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return &Refusal{Host: host, Verdict: Verdict{Verdict: Blocked, Class: Reserved, Reason: privateAddress}}
+	}
+	if pin, ok := d.Pin[net.JoinHostPort(host, strconv.Itoa(int(port)))]; ok {
+		if pinned, err := netip.ParseAddrPort(pin); err == nil && pinned.Port() == to.Port() && plain(pinned.Addr()) == plain(to.Addr()) {
+			return nil
+		}
+		return &Refusal{Host: host, Addr: to.Addr(), Verdict: Verdict{Verdict: Blocked, Class: Reserved, Reason: privateAddress}}
+	}
+	return d.Guard.Check(host, to.Addr())
+}
+
 // Lookup resolves host once, within LookupTimeout, and returns its answers if
 // every one of them may be dialled. An address stands for itself. Network is
 // ip, ip4 or ip6. It is also what to ask before a name is handed to an upstream

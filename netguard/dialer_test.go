@@ -217,3 +217,35 @@ func TestControlLooksAtWhatIsDialled(t *testing.T) {
 		t.Errorf("nobody listens: got %v", err)
 	}
 }
+
+// TestHolds: an open connection may stay where a dial would lead to its address
+// still.
+func TestHolds(t *testing.T) {
+	open := &Dialer{
+		Guard: New(Config{Allow: Allow{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}}),
+		Pin:   map[string]string{"pinned.test:443": "127.0.0.1:8443"},
+	}
+	shut := &Dialer{Guard: New(Config{})}
+	for _, tt := range []struct {
+		d            *Dialer
+		addr, remote string
+		want         bool
+	}{
+		{open, "a.test:443", "8.8.8.8:443", true},
+		{open, "a.test:443", "10.1.2.3:443", true},
+		{shut, "a.test:443", "10.1.2.3:443", false},
+		{shut, "a.test:443", "[::ffff:10.1.2.3]:443", false},
+		{open, "pinned.test:443", "127.0.0.1:8443", true},
+		{open, "pinned.test:443", "127.0.0.1:8444", false},
+		{open, "pinned.test:443", "8.8.8.8:8443", false},
+		{open, "pinned.test:8443", "127.0.0.1:8443", false},
+		{shut, "pinned.test:443", "127.0.0.1:8443", false},
+		{&Dialer{}, "a.test:443", "8.8.8.8:443", false},
+		{open, "a.test", "8.8.8.8:443", false},
+		{open, "a.test:443", "elsewhere", false},
+	} {
+		if err := tt.d.Holds(tt.addr, tt.remote); (err == nil) != tt.want {
+			t.Errorf("%s over %s: %v", tt.addr, tt.remote, err)
+		}
+	}
+}

@@ -145,7 +145,7 @@ func (l *live) revise(force *inForce) {
 	slices.SortStableFunc(all, func(a, b *exchange) int { return size[a] - size[b] })
 	for _, x := range all {
 		x.due(force, now)
-		if x.forbidden(force, now) {
+		if !x.holds(force) || x.forbidden(force, now) {
 			x.revoke()
 		}
 	}

@@ -55,6 +55,10 @@ type Policy struct {
 	// Dial opens every connection to an origin, past the address guard; nil
 	// refuses every connection (connect).
 	Dial DialFunc
+	// Holds says whether a connection to addr ("host:port") that an older policy
+	// opened to remote ("ip:port") may stay; its errors have Reason(). It is asked
+	// at a swap about what runs; nil lets stay what the rules let stay.
+	Holds func(addr, remote string) error
 
 	// Roots give what verifies origins, when the first connection needs it: to
 	// parse all the roots of a host takes longer than many a run. It is called

@@ -44,9 +44,9 @@ func (x *exchange) dialTunnel(rule string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.forward.upstream = remote(up)
 	x.breakable(up)
 	x.breakable(x.client.Conn)
+	x.reaches(up, remote(up))
 	x.open()
 	return up, nil
 }

@@ -2,14 +2,18 @@ package proxy_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/internal/proxytest"
+	"github.com/egressd/egressd/netguard"
 	"github.com/egressd/egressd/rules"
 )
 
@@ -84,5 +88,59 @@ func TestOwnAnswersAreRecorded(t *testing.T) {
 			t.Errorf("the client got %q", got)
 		}
 		p.Close()
+	}
+}
+
+// TestClosedAddresses: a swap that closes an address breaks off what runs over
+// it, and no other; one that comes between the judgement and the dial as well.
+func TestClosedAddresses(t *testing.T) {
+	h := newHouse(t, nil, casePolicy{})
+	h.origin.Raw = true
+	list := []any{"CONNECT db.test:5432", "CONNECT gone.test:5432"}
+	h.server.SetPolicy(h.policy(list))
+	kept, err := h.explicit().Dial(t.Context(), "db.test:5432")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	gone, err := h.explicit().Dial(t.Context(), "gone.test:5432")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gone.Close()
+	closed := h.policy(list)
+	closed.Holds = func(addr, remote string) error {
+		if _, err := netip.ParseAddrPort(remote); err != nil || addr == "gone.test:5432" {
+			return &netguard.Refusal{}
+		}
+		return nil
+	}
+	h.server.SetPolicy(closed)
+	if n, err := gone.Read(make([]byte, 1)); err == nil {
+		t.Errorf("the tunnel gave %d bytes", n)
+	}
+	list2 := h.sink.wait(audit.KindRequest, 1, 3*time.Second)
+	if len(list2) != 1 || list2[0].Reason != "revoked" || list2[0].Host != "gone.test" {
+		t.Errorf("records %+v", list2)
+	}
+	kept.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if _, err := kept.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the other tunnel: %v", err)
+	}
+
+	h.server.SetPolicy(h.policy(list)) // dials on, and is swapped before it is there
+	h.kernel = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		h.server.SetPolicy(closed)
+		return h.origin.Dial(ctx, network, addr)
+	}
+	late, err := h.explicit().Dial(t.Context(), "gone.test:5432")
+	if err == nil {
+		defer late.Close()
+		late.Write([]byte("late"))
+		late.Read(make([]byte, 1))
+	}
+	list2 = h.sink.wait(audit.KindRequest, 2, 3*time.Second)
+	if len(list2) != 2 || list2[1].Reason != "revoked" || list2[1].BytesOut != 0 {
+		t.Errorf("records %+v", list2)
 	}
 }

@@ -16,6 +16,11 @@ import (
 // default of two would cost nearly each request a handshake at 16 clients.
 const poolPerHost = 1024
 
+// poolAll is how many are kept in all: below a wildcard there are as many hosts
+// as a client cares to ask for, and each would hold a descriptor for as long as
+// idle connections last.
+const poolAll = 2048
+
 // upstream is how one policy reaches origins. HTTP/1.1 has the deep pool and
 // carries upgrades; HTTP/2 is for what needs it.
 type upstream struct {
@@ -63,7 +68,7 @@ func (u *upstream) transport(plain, secure dialContext) *http.Transport {
 	p.SetHTTP1(true)
 	return &http.Transport{
 		DialContext: plain, DialTLSContext: secure, Protocols: p,
-		DisableCompression: true, MaxIdleConnsPerHost: poolPerHost,
+		DisableCompression: true, MaxIdleConnsPerHost: poolPerHost, MaxIdleConns: poolAll,
 		IdleConnTimeout: u.times.Idle, ResponseHeaderTimeout: u.times.ResponseHeader,
 		ExpectContinueTimeout: expectContinue, MaxResponseHeaderBytes: maxAnswerHead,
 	}
@@ -108,11 +113,37 @@ func (x *exchange) gotConn(c net.Conn, method string, upgrade bool) {
 	x.refund = nil
 	if o, ok := c.(*pooled); ok {
 		o.expect(method, upgrade)
-		x.forward.proto, x.forward.upstream, x.forward.conn = "http/1.1", o.addr, o.originConn
+		x.forward.proto, x.forward.conn = "http/1.1", o.originConn
+		x.reaches(c, o.addr)
 		return
 	}
 	x.forward.proto = "h2"
-	x.forward.upstream = remote(c)
+	x.reaches(c, remote(c))
+}
+
+// reaches notes the address that c, which will carry the request, leads to. It
+// breaks off before a byte is sent where a swap in the meantime has closed that
+// address.
+func (x *exchange) reaches(c net.Conn, addr string) {
+	x.mu.Lock()
+	x.forward.upstream = addr
+	x.mu.Unlock()
+	if now := x.server.current.Load(); now != x.force && !x.holds(now) {
+		c.Close()
+		x.revoke()
+	}
+}
+
+// holds says whether a policy lets the connection stay that carries x, if there
+// is one. By way of an upstream proxy its address is the proxy's.
+func (x *exchange) holds(f *inForce) bool {
+	x.mu.Lock()
+	addr := x.forward.upstream
+	x.mu.Unlock()
+	if up := x.force.UpstreamProxy; addr == "" || f.Holds == nil || up != nil && !up.bypasses(x.forward.host.host) {
+		return true
+	}
+	return f.Holds(x.forward.hostPort(), addr) == nil
 }
 
 // pooled is a checked HTTP/1 connection with its address written out once for

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -58,7 +59,7 @@ func enforce(p *policy.Policy, set *rules.Set, issuer *ca.Issuer, roots *ca.Root
 		return nil, err
 	}
 	pp := &proxy.Policy{
-		Rules: set, Dial: dialer.DialContext,
+		Rules: set, Dial: dialer.DialContext, Holds: dialer.Holds,
 		Roots:              sync.OnceValue(func() *x509.CertPool { return issuer.UpstreamRoots(roots, extra) }),
 		ClientCertificates: certs,
 		MinUpstreamTLS:     tlsVersion(p.Upstream.MinTLS),
@@ -90,11 +91,11 @@ func checkNames(d *netguard.Dialer) func(context.Context, string) error {
 		if ip, err := netip.ParseAddr(host); err == nil {
 			return d.Guard.Check(host, ip)
 		}
-		addrs, err := d.Lookup(ctx, "ip", host)
-		if err != nil {
-			return nil
+		_, err = d.Lookup(ctx, "ip", host)
+		if refusal := (*netguard.Refusal)(nil); errors.As(err, &refusal) {
+			return refusal
 		}
-		return d.Guard.CheckAll(host, addrs)
+		return nil
 	}
 }
 
