@@ -109,6 +109,9 @@ func complain(err error) {
 	if errors.As(err, &named) && named.Reason() == "no_sandbox_available" {
 		text = named.Reason() + ": " + text
 	}
+	if errors.Is(err, syscall.EADDRINUSE) && !strings.Contains(text, "--") {
+		text += ": name another port of the host, --publish PORT:HOSTPORT"
+	}
 	var advised interface{ Hint() string }
 	if errors.As(err, &advised) && advised.Hint() != "" {
 		text += ": " + advised.Hint()

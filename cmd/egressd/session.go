@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/egressd/egressd/audit"
@@ -103,7 +104,7 @@ func (s *session) openLog(c sessionConfig) error {
 	if s.log, err = audit.Open(cfg); err != nil {
 		return err
 	}
-	s.sink = &gate{to: s.log}
+	s.sink = &gate{to: s.log, tell: cfg.Warn}
 	return nil
 }
 
@@ -146,10 +147,12 @@ func (s *session) close(reason string) error {
 // gate is the sink of the proxy. While it is shut, as during the self-test,
 // records are only noted: what egressd asks itself is no request of anybody.
 type gate struct {
-	to   audit.Sink
-	mu   sync.Mutex
-	shut bool
-	held []audit.Record
+	tell    func(error) // is told that requests are refused for want of a record
+	failing atomic.Bool
+	to      audit.Sink
+	mu      sync.Mutex
+	shut    bool
+	held    []audit.Record
 }
 
 func (g *gate) closed() bool {
@@ -168,7 +171,13 @@ func (g *gate) Reserve(ctx context.Context) error {
 	if g.closed() {
 		return nil
 	}
-	return g.to.Reserve(ctx)
+	err := g.to.Reserve(ctx)
+	if err == nil {
+		g.failing.Store(false)
+	} else if ctx.Err() == nil && !g.failing.Swap(true) {
+		g.tell(err) // once for each spell: requests are refused until it is over
+	}
+	return err
 }
 
 func (g *gate) Append(r *audit.Record) error {
