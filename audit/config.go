@@ -50,6 +50,9 @@ type Config struct {
 	// State is the state folder; the record is State/audit/SESSION.jsonl.
 	// Missing folders are made, 0700.
 	State string
+	// Owner is whose the state folder is, and what is made in it, where root
+	// writes the record of a user; nil is who runs this process.
+	Owner *Owner
 	// File, if set, is the record instead: appended to where it exists.
 	File string
 	// Session is the session's id: letters and digits, at most 64.
@@ -75,6 +78,9 @@ type Config struct {
 	Warn func(error)
 	Now  func() time.Time // nil is time.Now
 }
+
+// Owner is a user of the host.
+type Owner struct{ UID, GID int }
 
 // filled checks c and puts the defaults in.
 func (c Config) filled() (Config, error) {

@@ -20,10 +20,11 @@ var ErrInUse = errors.New("in use by another session")
 
 // place is where the files of one chain lie: NAME.jsonl, NAME.2.jsonl, …
 type place struct {
-	root *os.Root
-	dir  string
-	stem string
-	ext  string
+	root  *os.Root
+	owner *Owner // of new files; nil for ourselves
+	dir   string
+	stem  string
+	ext   string
 }
 
 // name returns the name of the n-th file, from 1.
@@ -70,16 +71,16 @@ func placeOf(c *Config) (*place, error) {
 	if err := state.Mkdir(folderName, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
-	root, err := privateFolder(state, folderName)
+	root, err := privateFolder(state, folderName, c.Owner)
 	if err != nil {
 		return nil, err
 	}
-	return &place{root: root, dir: filepath.Join(c.State, folderName), stem: c.Session, ext: ".jsonl"}, nil
+	return &place{root: root, owner: c.Owner, dir: filepath.Join(c.State, folderName), stem: c.Session, ext: ".jsonl"}, nil
 }
 
-// privateFolder opens a folder that must be one, no link, and ours, and takes
-// from others what they may do in it.
-func privateFolder(parent *os.Root, name string) (*os.Root, error) {
+// privateFolder opens a folder that must be one, no link, and its owner's, and
+// takes from others what they may do in it.
+func privateFolder(parent *os.Root, name string, owner *Owner) (*os.Root, error) {
 	root, err := parent.OpenRoot(name)
 	if err != nil {
 		return nil, err
@@ -88,7 +89,7 @@ func privateFolder(parent *os.Root, name string) (*os.Root, error) {
 	if err == nil {
 		var opened fs.FileInfo
 		if opened, err = root.Stat("."); err == nil {
-			err = checkFolder(seen, opened)
+			err = checkFolder(seen, opened, owner)
 		}
 	}
 	if err == nil && seen.Mode().Perm() != 0o700 {
@@ -101,12 +102,16 @@ func privateFolder(parent *os.Root, name string) (*os.Root, error) {
 	return root, nil
 }
 
-func checkFolder(seen, opened fs.FileInfo) error {
+func checkFolder(seen, opened fs.FileInfo, owner *Owner) error {
 	if !seen.IsDir() || !os.SameFile(seen, opened) {
 		return errors.New("is not a folder of its own")
 	}
-	if st, ok := opened.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return errors.New("belongs to another user")
+	uid := os.Geteuid()
+	if owner != nil {
+		uid = owner.UID
+	}
+	if st, ok := opened.Sys().(*syscall.Stat_t); ok && int(st.Uid) != uid {
+		return fmt.Errorf("belongs to uid %d, not to %d", st.Uid, uid)
 	}
 	return nil
 }
@@ -131,6 +136,20 @@ func openFile(root *os.Root, name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
+// make makes a file that was not there, as its owner's. One that is there is
+// never given away: under sudo the owner could have put a link to it.
+func (p *place) make(name string) (*os.File, error) {
+	f, err := openFile(p.root, name, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+	if err != nil || p.owner == nil {
+		return f, err
+	}
+	if err := f.Chown(p.owner.UID, p.owner.GID); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("handing %s to its user: %w", name, err)
+	}
+	return f, nil
+}
+
 // lockWait is how long a lock is tried for: a reader that asks whether a
 // session runs holds it for an instant.
 const lockWait = 300 * time.Millisecond
@@ -139,7 +158,10 @@ const lockWait = 300 * time.Millisecond
 // where it is missing.
 func (p *place) lock() (*os.File, error) {
 	for end := time.Now().Add(lockWait); ; time.Sleep(10 * time.Millisecond) {
-		f, err := openFile(p.root, p.name(1), os.O_RDWR|os.O_CREATE|os.O_APPEND)
+		f, err := p.make(p.name(1))
+		if errors.Is(err, fs.ErrExist) {
+			f, err = openFile(p.root, p.name(1), os.O_RDWR|os.O_CREATE|os.O_APPEND)
+		}
 		if err == nil {
 			if err = tryLock(f, syscall.LOCK_EX); err == nil {
 				// keep may have removed it between the open and the lock.

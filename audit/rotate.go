@@ -49,7 +49,7 @@ func (l *Log) rotate(unwritten int64) {
 // nextFile makes the next file, with room for need bytes and some more.
 func (l *Log) nextFile(need int64) (*os.File, int64, error) {
 	name := l.place.name(l.number + 1)
-	f, err := openFile(l.place.root, name, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
+	f, err := l.place.make(name)
 	if err != nil {
 		return nil, 0, fmt.Errorf("beginning the next file of the record: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,6 +79,9 @@ func (s *session) openLog(c sessionConfig) error {
 		State: c.dirs.state, File: a.File, Session: s.id, Start: c.start,
 		BlockTimeout: a.BlockTimeout, MaxSize: a.MaxSize, MaxTotal: a.MaxTotal, Keep: a.Keep,
 		Warn: func(err error) { c.logger.Error("the record cannot be written", "err", err) },
+	}
+	if c.dirs.uid != os.Getuid() {
+		cfg.Owner = &audit.Owner{UID: c.dirs.uid, GID: c.dirs.gid}
 	}
 	if c.audit != "" {
 		cfg.File = c.audit
