@@ -110,10 +110,17 @@ func (l *live) snapshot(t time.Time) []*exchange {
 func (l *live) sweep() {
 	now := time.Now()
 	force := l.server.current.Load()
-	for _, x := range l.snapshot(now.Add(-openAfter + time.Millisecond)) {
-		x.open()
+	running := l.snapshot(now.Add(-openAfter + time.Millisecond))
+	for _, x := range running {
 		if x.due(force, now) && x.forbidden(force, now) {
 			x.revoke()
+		}
+	}
+	// A record that has no place may keep its writer waiting: what has to end
+	// ends first, and the others are tried at the next sweep.
+	for _, x := range running {
+		if !x.open() {
+			break
 		}
 	}
 	l.mu.Lock()

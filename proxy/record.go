@@ -115,12 +115,13 @@ func (x *exchange) reserve() error {
 
 // open writes the record of kind request_open, once: what is under way can be
 // seen, and is known after a kill -9. The members of the final record that are
-// still to come are empty.
-func (x *exchange) open() {
+// still to come are empty. It is false where the record could not be had, and
+// is then to be tried again.
+func (x *exchange) open() bool {
 	x.mu.Lock()
 	if x.opened || x.finished {
 		x.mu.Unlock()
-		return
+		return true
 	}
 	x.opened = true
 	r := x.rec
@@ -128,7 +129,12 @@ func (x *exchange) open() {
 	r.Kind, r.Time, r.Reserved = audit.KindRequestOpen, x.start, false
 	if err := x.server.cfg.Sink.Append(&r); err != nil {
 		x.server.cfg.Log.Error("recording an open request", "err", err)
+		x.mu.Lock()
+		x.opened = false
+		x.mu.Unlock()
+		return false
 	}
+	return true
 }
 
 // fails settles that the request ends with an error instead of the answer that

@@ -14,6 +14,7 @@ import (
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/internal/proxytest"
 	"github.com/egressd/egressd/netguard"
+	"github.com/egressd/egressd/proxy"
 	"github.com/egressd/egressd/rules"
 )
 
@@ -142,5 +143,51 @@ func TestClosedAddresses(t *testing.T) {
 	list2 = h.sink.wait(audit.KindRequest, 2, 3*time.Second)
 	if len(list2) != 2 || list2[1].Reason != "revoked" || list2[1].BytesOut != 0 {
 		t.Errorf("records %+v", list2)
+	}
+}
+
+// stuckSink has no place for the records of what is open, and says so late.
+type stuckSink struct {
+	*memorySink
+	stuck atomic.Bool
+	tried atomic.Int64
+}
+
+func (s *stuckSink) Append(r *audit.Record) error {
+	if r.Kind == audit.KindRequestOpen && s.stuck.Load() {
+		s.tried.Add(1)
+		time.Sleep(300 * time.Millisecond)
+		return &audit.Unavailable{Err: errors.New("no room")}
+	}
+	return s.memorySink.Append(r)
+}
+
+// TestEndsThoughRecordsWait: what a rule's end breaks off does not wait for
+// records that find no place, and those are written once there is one.
+func TestEndsThoughRecordsWait(t *testing.T) {
+	h := newHouse(t, []any{"GET ok.test/**"}, casePolicy{})
+	sink := &stuckSink{memorySink: h.sink}
+	sink.stuck.Store(true)
+	h.restart(func(c *proxy.Config) { c.Sink = sink })
+	for range 20 {
+		h.origin.Scripts = append(h.origin.Scripts, proxytest.Script{{On: "body", Send: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello"}})
+	}
+	until := time.Now().Add(2500 * time.Millisecond).UTC()
+	h.server.SetPolicy(h.policy([]any{"GET ok.test/a/**", map[string]any{"rule": "GET ok.test/b", "until": until.Format(time.RFC3339Nano)}}))
+	var last *proxytest.Peer
+	for i := range 20 {
+		path := "/a/"
+		if i == 19 {
+			path = "/b"
+		}
+		last = proxytest.NewPeer(h.dial(h.proxyAddr))
+		last.Send([]byte("GET http://ok.test" + path + " HTTP/1.1\r\nHost: ok.test\r\n\r\n"))
+	}
+	if !last.Closed(5*time.Second) || time.Since(until) > 2*time.Second || time.Now().Before(until) {
+		t.Errorf("ended %v behind its rule", time.Since(until))
+	}
+	sink.stuck.Store(false)
+	if list := h.sink.wait(audit.KindRequestOpen, 19, 3*time.Second); len(list) < 19 {
+		t.Errorf("%d records of what is open, %d tried", len(list), sink.tried.Load())
 	}
 }
