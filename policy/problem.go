@@ -86,6 +86,7 @@ func (p Problem) String() string {
 // printable escapes what would not stay on its line or would turn it around:
 // the text of a file that nobody trusts yet is shown on a terminal.
 func printable(s string) string {
+	s = strings.ToValidUTF8(s, "\ufffd")
 	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s
 	}

@@ -116,7 +116,7 @@ func complain(err error) {
 	if errors.As(err, &advised) && advised.Hint() != "" {
 		text += ": " + advised.Hint()
 	}
-	fmt.Fprintf(os.Stderr, "egressd: %s\n", text)
+	fmt.Fprintf(os.Stderr, "egressd: %s\n", plainText(text))
 }
 
 func rootCommand() *cobra.Command {

@@ -95,7 +95,7 @@ func (r *runner) gitFolders() []string {
 // say tells the user something that they would otherwise wonder about.
 func (r *runner) say(text string) {
 	if !r.flags.quiet {
-		fmt.Fprintln(os.Stderr, "egressd: "+text)
+		fmt.Fprintln(os.Stderr, "egressd: "+plainText(text))
 	}
 }
 
@@ -137,10 +137,10 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 	defer func() {
 		e := r.streams.Close()
 		if r.problem != "" {
-			fmt.Fprintf(os.Stderr, "egressd: %s\n", r.problem)
+			fmt.Fprintf(os.Stderr, "egressd: %s\n", plainText(r.problem))
 		}
 		if e != nil {
-			fmt.Fprintf(os.Stderr, "egressd: %v\n", e)
+			fmt.Fprintf(os.Stderr, "egressd: %s\n", plainText(e.Error()))
 			if code == 0 {
 				code = exitEgressd
 			}
@@ -157,7 +157,7 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 		}
 	}()
 	for _, note := range r.box.Notes() {
-		fmt.Fprintf(os.Stderr, "egressd: %s\n", note)
+		fmt.Fprintf(os.Stderr, "egressd: %s\n", plainText(note))
 	}
 	if code, err = r.live(ctx); err == nil {
 		reason = "exit"
@@ -269,7 +269,7 @@ func (r *runner) event(e netns.Event) {
 	case netns.Continued:
 	case netns.Uncovered:
 		go func() {
-			fmt.Fprintf(os.Stderr, "egressd: the host replaced %s, and it could not be hidden or made read-only again (%v): the sandbox is ended\r\n", e.Name, e.Err)
+			fmt.Fprintf(os.Stderr, "egressd: the host replaced %s, and it could not be hidden or made read-only again (%v): the sandbox is ended\r\n", plainText(e.Name), plainText(fmt.Sprint(e.Err)))
 			if err := r.sess.log.Append(&audit.Record{Kind: audit.KindLimit, Verdict: "error", Reason: "internal"}); err != nil {
 				r.sess.logger.Warn("recording the end of the sandbox", "err", err)
 			}

@@ -41,6 +41,10 @@ var attacks = []struct{ name, script, want string }{
 		echo 'sandbox: {egress_rules: []}' >/tmp/p.yaml
 		{ e run -q --policy /tmp/p.yaml -- sh -c 'echo one; sleep 0.1; echo two >&2; sleep 0.1; echo three'; echo caller; } >/tmp/out 2>&1; cat /tmp/out`,
 		"one\ntwo\nthree\ncaller\n"},
+	{"escape sequences in our own messages", `
+		printf 'sandbox: {write_paths: ["no\\e[2Kne", ".", two, /tmp/w], egress_rules: []}' >/tmp/p.yaml
+		mkdir proj && d=$(printf '/tmp/w/\033]52;c;QUFB\a\235') && mkdir -p "$d" && ln -s "$d" proj/two && cd proj
+		e run --policy /tmp/p.yaml -- true 2>&1 | tr -d '[:print:]\n' | od -An -c`, " 357 277 275\n"},
 	{"settings of the kernel", `
 		echo 'sandbox: {egress_rules: []}' >/tmp/p.yaml
 		e run -q --policy /tmp/p.yaml -- sh -c 'for f in kernel/core_pattern fs/mqueue/msg_max kernel/shmmax; do
@@ -54,7 +58,7 @@ func TestAttacks(t *testing.T) {
 		for _, a := range attacks {
 			t.Run(a.name, func(t *testing.T) {
 				home := filepath.Join("/home", annName)
-				for _, path := range []string{home, home + ".real", "/tmp/p.yaml", "/tmp/planted", "/tmp/out"} {
+				for _, path := range []string{home, home + ".real", "/tmp/p.yaml", "/tmp/planted", "/tmp/out", "/tmp/w"} {
 					if err := os.RemoveAll(path); err != nil {
 						t.Fatal(err)
 					}

@@ -37,7 +37,7 @@ func grantsOf(p *policy.Policy, cwd, home string, w io.Writer) ([]mount.Grant, e
 			path := policy.Expand(written, cwd, home)
 			real, err := filepath.EvalSymlinks(path)
 			if os.IsNotExist(err) {
-				fmt.Fprintf(w, "egressd: %s[%d]: %s does not exist\n", l.key, i, written)
+				fmt.Fprintf(w, "egressd: %s[%d]: %s does not exist\n", l.key, i, plainText(written))
 				continue
 			}
 			if err != nil {
