@@ -6,10 +6,15 @@ GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@latest
 
-.PHONY: run build test lint fuzz soak bench deps-run deps-test clean
+.PHONY: run build man test lint fuzz soak bench deps-run deps-test clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w" -o egressd ./cmd/egressd
+
+# Manual pages, one for each command, below man/; `egressd completion` prints
+# what shells complete by.
+man: build
+	./egressd man man
 
 run: deps-run build
 	bash examples/tour/run.sh ./egressd
@@ -47,4 +52,4 @@ bench: build
 	bash examples/bench-start.sh ./egressd
 
 clean:
-	rm -f egressd
+	rm -rf egressd man
