@@ -48,7 +48,19 @@ func mixed(t *testing.T) *served {
 func TestAuditCounts(t *testing.T) {
 	t.Parallel()
 	s := mixed(t)
-	all := s.records(t)
+	counts := checkCounts(t, s.records(t))
+	if counts["request"]["allow"] < 3 || counts["request"]["deny"] < 2 || counts["request"]["error"] != 2 {
+		t.Errorf("the requests: %v", counts)
+	}
+	if s.origin.badSeen != 0 {
+		t.Error("a request went to an origin with a bad certificate")
+	}
+}
+
+// checkCounts compares what session_end counts with the records, and returns
+// their number by kind and verdict.
+func checkCounts(t *testing.T, all []map[string]any) map[string]map[string]int {
+	t.Helper()
 	counts := map[string]map[string]int{}
 	var said any
 	for i, r := range all {
@@ -78,12 +90,7 @@ func TestAuditCounts(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(counts) {
 		t.Errorf("session_end counts %v, the records are %v", got, counts)
 	}
-	if counts["request"]["allow"] < 3 || counts["request"]["deny"] < 2 || counts["request"]["error"] != 2 {
-		t.Errorf("the requests: %v", counts)
-	}
-	if s.origin.badSeen != 0 {
-		t.Error("a request went to an origin with a bad certificate")
-	}
+	return counts
 }
 
 // list and tail show the record to a person, filter it, and print it as it is.

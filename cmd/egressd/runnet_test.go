@@ -47,6 +47,9 @@ func TestRunOrigins(t *testing.T) {
 				t.Errorf("%d records say %s, not %d", n, reason, want)
 			}
 		}
+		if counts := checkCounts(t, all); counts["self_test"]["allow"] != 1 || counts["session_start"][""] != 1 {
+			t.Errorf("the records: %v", counts)
+		}
 		// A client that goes away in the middle leaves a record too.
 		if _, errs, code := r.call(t, "run", "--policy", policy, "--", "curl", "-sN", "-m", "1", "https://api.test/sse"); code != 28 {
 			t.Errorf("curl -m 1: %d %s", code, errs)
