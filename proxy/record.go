@@ -174,8 +174,8 @@ func (x *exchange) finish() {
 
 // end is the last that happens to an exchange, whatever happened before.
 func (x *exchange) end() {
-	x.server.live.remove(x)
 	x.finish()
+	x.server.live.remove(x) // last: Shutdown waits for the record too
 	if x.cancel != nil {
 		x.cancel(context.Canceled)
 	}
