@@ -114,9 +114,14 @@ func TestSandboxGroupsAreAll(t *testing.T) {
 func sandboxGroup(t *testing.T, groups ...string) {
 	t.Parallel()
 	proxytest.Namespaced(t, func(t *testing.T, dir string) {
-		h := newSandboxHost(t)
+		var list []cases.Case[sandboxCase]
 		for _, g := range groups {
-			cases.EachIn(t, "sandbox.jsonl", g, func(t *testing.T, c sandboxCase) { h.runCase(t, c) })
+			list = append(list, cases.Load[sandboxCase](t, "sandbox.jsonl", g)...)
+		}
+		// Only now: the host's folders may hide the checkout.
+		h := newSandboxHost(t)
+		for _, c := range list {
+			t.Run(c.ID, func(t *testing.T) { h.runCase(t, c.Case) })
 		}
 	})
 }

@@ -48,14 +48,9 @@ func Copy(t testing.TB) string {
 // left out: what they need is built by the issue named there.
 func Each[T any](t *testing.T, file string, f func(t *testing.T, c T)) {
 	t.Helper()
-	each(t, file, "", f)
-}
-
-// EachIn is Each for the lines of one group, the ids that are the group's name,
-// a hyphen and a number. A group of which every line is put off is no failure.
-func EachIn[T any](t *testing.T, file, of string, f func(t *testing.T, c T)) {
-	t.Helper()
-	each(t, file, of, f)
+	for _, c := range Load[T](t, file, "") {
+		t.Run(c.ID, func(t *testing.T) { f(t, c.Case) })
+	}
 }
 
 // Groups are the groups of a file, each once, in the file's order.
@@ -78,7 +73,15 @@ func Groups(t testing.TB, file string) []string {
 	return groups
 }
 
-func each[T any](t *testing.T, file, of string, f func(t *testing.T, c T)) {
+// Case is a line of a file.
+type Case[T any] struct {
+	ID   string
+	Case T
+}
+
+// Load reads the lines of a file, or of one group of it, but for those put off.
+// It is for tests that must read before they change what can be read.
+func Load[T any](t testing.TB, file, of string) []Case[T] {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(Dir(t), file))
 	if err != nil {
@@ -87,6 +90,7 @@ func each[T any](t *testing.T, file, of string, f func(t *testing.T, c T)) {
 	later := Later(t)
 	scanner := bufio.NewScanner(bytes.NewReader(data))
 	scanner.Buffer(nil, 1<<20)
+	var out []Case[T]
 	n := 0
 	for scanner.Scan() {
 		if len(bytes.TrimSpace(scanner.Bytes())) == 0 {
@@ -109,7 +113,7 @@ func each[T any](t *testing.T, file, of string, f func(t *testing.T, c T)) {
 		if err := dec.Decode(&c); err != nil {
 			t.Fatalf("%s: case %s: %v", file, head.ID, err)
 		}
-		t.Run(head.ID, func(t *testing.T) { f(t, c) })
+		out = append(out, Case[T]{head.ID, c})
 	}
 	if err := scanner.Err(); err != nil {
 		t.Fatalf("%s: %v", file, err)
@@ -117,6 +121,7 @@ func each[T any](t *testing.T, file, of string, f func(t *testing.T, c T)) {
 	if n == 0 {
 		t.Fatalf("%s: no cases %s", file, of)
 	}
+	return out
 }
 
 // group is an id without its number: "sb-net" of "sb-net-07".

@@ -13,7 +13,9 @@ const pieceSize = 1 << 20
 
 // carry copies from one descriptor to another until the first ends, by splice
 // where the kernel can (one of the two is always a pipe of ours), so that the
-// bytes never enter this process. A reader that is gone is no error: the
+// bytes never enter this process. Not into a regular file: splice takes and sets
+// the file's position without its lock, so that whoever else writes to the same
+// open file, as with 2>&1, would be overwritten. A reader that is gone is no error: the
 // caller closes the other end and the writer learns it the usual way.
 func carry(to, from int) error {
 	for spliceable := !positioned(to); ; {

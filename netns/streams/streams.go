@@ -7,6 +7,8 @@
 //	/dev/null, a closed descriptor is /dev/null
 //	a folder                       is an error
 //
+// Stdout and stderr that are one file share a pipe, so that their order is kept.
+//
 // [Open] looks at the three and makes what the program gets ([Streams.Program]);
 // [Streams.Attach] begins to carry; [Streams.Close] waits until what the
 // program wrote has arrived and gives the user's terminal back.
@@ -68,7 +70,11 @@ func Open(c Config) (*Streams, error) {
 			case isNull:
 				*ends[i], err = os.OpenFile(os.DevNull, os.O_RDWR, 0)
 			default:
-				*ends[i], err = s.carry(name, f, i > 0)
+				if i == 2 && s.program.Stdout != nil && sameFile(files[1], f) {
+					*ends[i], err = apart(s.program.Stdout)
+				} else {
+					*ends[i], err = s.carry(name, f, i > 0)
+				}
 			}
 		}
 		if err != nil {
@@ -115,6 +121,13 @@ func classify(f *os.File) (kind, error) {
 		}
 	}
 	return isOther, nil
+}
+
+// sameFile says that two descriptors are of one file or pipe, as after 2>&1.
+// One pipe then carries both, so that what was written to them stays in order.
+func sameFile(a, b *os.File) bool {
+	var x, y unix.Stat_t
+	return unix.Fstat(int(a.Fd()), &x) == nil && unix.Fstat(int(b.Fd()), &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
 }
 
 // carry makes a pipe for a stream and returns the program's end.
@@ -230,8 +243,11 @@ func (s *Streams) Close() error {
 	s.out.Wait()
 	var errs []error
 	for _, c := range s.carried {
-		if c.output && c.err != nil {
-			errs = append(errs, fmt.Errorf("writing to %s: %w", c.name, c.err))
+		if !c.output {
+			continue // its copy may still wait for the user
+		}
+		if err := errors.Join(c.err, c.host.Close()); err != nil {
+			errs = append(errs, fmt.Errorf("writing to %s: %w", c.name, err))
 		}
 	}
 	return errors.Join(errs...)
