@@ -120,8 +120,10 @@ func (s *Session) makePlan() error {
 		ReadOnly: s.cfg.ReadOnly, Home: s.cfg.Home, HomeSource: s.cfg.HomeSource, Launcher: self,
 		Files: s.cfg.Files, User: s.id.inside, HostNetwork: s.cfg.Network == HostNetwork, Hostname: host,
 	}
-	if s.id.root && !s.id.invented {
-		r.Owner = &mount.Owner{UID: s.id.uid, GID: s.id.gid}
+	// What is made to be hidden is egressd's own, so it goes to whose run it is,
+	// not to whom the sandbox runs as: that may be the owner of a working folder.
+	if s.id.root && s.cfg.Invoker.SudoUID > 0 {
+		r.Owner = &mount.Owner{UID: s.cfg.Invoker.SudoUID, GID: s.cfg.Invoker.SudoGID}
 	}
 	s.plan, s.notes, err = mount.Make(r)
 	return err

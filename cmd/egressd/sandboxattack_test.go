@@ -6,16 +6,19 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/egressd/egressd/internal/proxytest"
 )
 
+type attack struct{ name, script, want string }
+
 // What a sandbox did to get at the policy that rules it, and at the host, when
 // it was tried; `e` runs egressd as the user, with HOME. What a script prints
 // tells whether it got there.
-var attacks = []struct{ name, script, want string }{
+var attacks = []attack{
 	{"config folder behind a link", `
 		mkdir -p dot/config && ln -s dot/config .config && cd dot && echo 'sandbox: {write_paths: ["."], egress_rules: []}' >/tmp/p.yaml
 		e run -q --policy /tmp/p.yaml -- sh -c 'mkdir -p config/egressd; echo "sandbox: {}" >config/egressd/egressd.yaml' 2>/dev/null
@@ -51,12 +54,23 @@ var attacks = []struct{ name, script, want string }{
 			if (: >>/proc/sys/$f) 2>/dev/null; then echo opened $f; fi; done; grep -c "^[0-9]* [0-9]* [^ ]* [^ ]* /proc/sys ro" /proc/self/mountinfo'`, "1\n"},
 }
 
-// The attacks of an ordinary user's sandbox.
+// Those on a run of root's in a folder of somebody else.
+var rootAttacks = []attack{
+	{"egressd's folders are made for root", `
+		echo 'sandbox: {write_paths: [/tmp, "~"], cwd_allow_hidden: [.config], egress_rules: []}' >/tmp/p.yaml
+		mkdir -p "$HOME/.config" && e run -q --policy /tmp/p.yaml -- echo ran; stat -c %u "$HOME/.config/egressd" /tmp/egressd-0; rm -rf "$HOME"/.config`, "ran\n0\n0\n"},
+}
+
+// The attacks of an ordinary user's sandbox, and of root's.
 func TestAttacks(t *testing.T) {
 	proxytest.Namespaced(t, func(t *testing.T, _ string) {
 		h := newSandboxHost(t)
-		for _, a := range attacks {
+		for i, a := range append(slices.Clone(attacks), rootAttacks...) {
 			t.Run(a.name, func(t *testing.T) {
+				uid, own := annUID, filepath.Join("/home", annName)
+				if i >= len(attacks) {
+					uid, own = 0, "/srv"
+				}
 				home := filepath.Join("/home", annName)
 				for _, path := range []string{home, home + ".real", "/tmp/p.yaml", "/tmp/planted", "/tmp/out", "/tmp/w"} {
 					if err := os.RemoveAll(path); err != nil {
@@ -72,9 +86,9 @@ func TestAttacks(t *testing.T) {
 				if err := os.Chmod("/home", 0o777); err != nil { // one of them moves the home itself
 					t.Fatal(err)
 				}
-				cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "e() { "+h.bin+` "$@"; }; cd ~`+a.script)
-				cmd.Env = []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=/tmp"}
-				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: annUID, Gid: annUID}}
+				cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "e() { "+h.bin+` "$@"; }; cd `+home+a.script)
+				cmd.Env = []string{"HOME=" + own, "PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=/tmp"}
+				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 				var stdout, stderr bytes.Buffer
 				cmd.Stdout, cmd.Stderr = &stdout, &stderr
 				var exit *exec.ExitError
