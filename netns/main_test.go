@@ -78,6 +78,10 @@ func apart() error {
 	if err != nil {
 		return err
 	}
+	// The checkout may lie below /tmp, which is about to be new.
+	if caseLines, err = readCases(); err != nil {
+		return err
+	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
 	}

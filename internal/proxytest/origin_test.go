@@ -63,14 +63,21 @@ func TestOriginFlaws(t *testing.T) {
 
 // Frames sends streams as they are written and tells a reset from an answer.
 func TestFrames(t *testing.T) {
-	near, far := net.Pipe()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
 	plain := new(http.Protocols)
 	plain.SetUnencryptedHTTP2(true)
 	srv := &http.Server{Protocols: plain, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Write([]byte(r.Method + " " + r.URL.Path))
 	})}
 	defer srv.Close()
-	go srv.Serve(&oneConn{conn: far})
+	go srv.Serve(l)
+	near, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
 	f, err := NewFrames(near)
 	if err != nil {
 		t.Fatal(err)
@@ -87,20 +94,3 @@ func TestFrames(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 }
-
-// oneConn is a listener with one connection to give.
-type oneConn struct {
-	conn  net.Conn
-	given bool
-}
-
-func (l *oneConn) Accept() (net.Conn, error) {
-	if l.given {
-		select {} // the server is closed with the test
-	}
-	l.given = true
-	return l.conn, nil
-}
-
-func (l *oneConn) Close() error   { return nil }
-func (l *oneConn) Addr() net.Addr { return l.conn.LocalAddr() }
