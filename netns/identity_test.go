@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -69,8 +70,18 @@ func TestWithoutIPv6(t *testing.T) {
 		err   error
 	}
 	done := make(chan result)
-	go func() {
+	var apart func()
+	apart = func() {
 		runtime.LockOSThread() // the thread, and its namespace, end here
+		if unix.Gettid() == unix.Getpid() {
+			// All but the first thread: it never ends, and /proc/self shows its
+			// namespaces. While this one is held, the next gets another.
+			go apart()
+			runtime.Gosched()
+			defer runtime.UnlockOSThread()
+			time.Sleep(10 * time.Millisecond)
+			return
+		}
 		var r result
 		if r.err = unix.Unshare(unix.CLONE_NEWNET); r.err == nil {
 			r.err = os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0o644)
@@ -85,7 +96,8 @@ func TestWithoutIPv6(t *testing.T) {
 			closeFiles(files)
 		}
 		done <- r
-	}()
+	}
+	go apart()
 	if r := <-done; r.err != nil || r.ipv6 || r.doors != 5 {
 		t.Errorf("got %+v", r)
 	}

@@ -80,6 +80,7 @@ func (l *launched) handle(m message, files []*os.File) error {
 		go l.watch()
 	case kindSignal:
 		l.signal(unix.Signal(m.Signal), m.Group)
+		return l.answer(m, result{})
 	}
 	return nil
 }

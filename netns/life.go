@@ -41,9 +41,13 @@ type NotStarted struct {
 
 func (e *NotStarted) Error() string { return "starting the program: " + e.Problem }
 
-// Signal passes a signal to the program, or to its whole process group.
+// Signal passes a signal to the program, or to its whole process group. An error
+// says that it was not taken within a second: a program can stop the launcher,
+// and then nothing inside says or hears anything any more.
 func (s *Session) Signal(sig unix.Signal, group bool) error {
-	return s.launcher.tell(message{Kind: kindSignal, Signal: int(sig), Group: group})
+	_, files, err := s.launcher.ask(context.Background(), answerTime, message{Kind: kindSignal, Signal: int(sig), Group: group})
+	closeFiles(files)
+	return err
 }
 
 // endTime is how long the sandbox has to fall down after its program.

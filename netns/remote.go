@@ -80,9 +80,6 @@ func (r *remote) read() {
 	}
 }
 
-// tell sends what needs no answer.
-func (r *remote) tell(m message) error { return r.c.send(m) }
-
 // ask sends a question and waits for its answer. An answer that says no is a
 // remoteError. The caller closes the files.
 func (r *remote) ask(ctx context.Context, limit time.Duration, m message, files ...*os.File) (message, []*os.File, error) {

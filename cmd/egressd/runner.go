@@ -230,8 +230,11 @@ func (r *runner) signals(ctx context.Context, in <-chan os.Signal, ended <-chan 
 				_ = r.sess.reload(ctx) // it has said what there is to say
 				continue
 			}
-			if err := r.box.Signal(unix.Signal(sig), true); err != nil {
-				r.sess.logger.Warn("passing a signal on", "signal", sig, "err", err)
+			if err := r.box.Signal(unix.Signal(sig), true); err != nil && !errors.Is(err, os.ErrClosed) {
+				fmt.Fprintf(os.Stderr, "egressd: the sandbox takes no signals (%v): it is ended\r\n", err)
+				if err := r.box.Close(); err != nil {
+					r.sess.logger.Warn("ending the sandbox", "err", err)
+				}
 			}
 		}
 	}

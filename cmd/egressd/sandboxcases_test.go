@@ -28,12 +28,9 @@ type sandboxCase struct {
 	OpenFD      string `json:"open_fd"`
 	Repeat      int
 	PathWithout []string `json:"path_without"`
-	Signal      *struct {
-		Sig, To string
-		AfterMS int `json:"after_ms"`
-	}
-	TTY  *struct{ Rows, Cols uint16 }
-	Keys []struct {
+	Signal      *caseSignal
+	TTY         *struct{ Rows, Cols uint16 }
+	Keys        []struct {
 		AfterMS int `json:"after_ms"`
 		Text    string
 		Resize  *struct{ Rows, Cols uint16 }
@@ -42,6 +39,11 @@ type sandboxCase struct {
 	Origins    map[string]string
 	HostListen map[string]string `json:"host_listen"`
 	Expect     sandboxExpect
+}
+
+type caseSignal struct {
+	Sig, To string
+	AfterMS int `json:"after_ms"`
 }
 
 type setupItem struct {
