@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -60,16 +61,17 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	for name, uid := range users() {
 		t.Run(name, func(t *testing.T) {
 			r := run{As: uid, Network: Captured, Shell: "setsid sleep 30 & sleep 30"}
-			killAtRandom(t, &r, 100)
+			killAtRandom(t, &r, 100, 0)
 		})
 	}
 	t.Run("fallback", func(t *testing.T) {
 		r := run{As: user(), Network: Captured, Capture: CaptureExplicit, Shell: "setsid sleep 30 & sleep 30"}
-		killAtRandom(t, &r, 50)
+		// A bwrap that has not started anything can stay behind there (NETNS.md).
+		killAtRandom(t, &r, 50, 5)
 	})
 }
 
-func killAtRandom(t *testing.T, r *run, times int) {
+func killAtRandom(t *testing.T, r *run, times, idle int) {
 	r.prepare(t)
 	r.put(t, "proj/.env", "S") // so that there is a keeper
 	before, mounts := procs(t), mountCount(t)
@@ -87,7 +89,17 @@ func killAtRandom(t *testing.T, r *run, times int) {
 		_ = cmd.Wait() // killed
 		killed := time.Now()
 		if stay := left(t, before, 2*time.Second); len(stay) > 0 {
-			t.Fatalf("left: %s", stay)
+			if idle--; idle < 0 || !onlyBwrap(stay) {
+				t.Fatalf("left: %s", stay)
+			}
+			for _, p := range stay {
+				pid, err := strconv.Atoi(p[:strings.IndexByte(p, ':')])
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = syscall.Kill(pid, syscall.SIGKILL) // it may go by itself yet
+			}
+			left(t, before, 2*time.Second)
 		}
 		worst = max(worst, time.Since(killed))
 	}
@@ -98,6 +110,12 @@ func killAtRandom(t *testing.T, r *run, times int) {
 	if now := entries(t, "/tmp"); !slices.Equal(now, temp) {
 		t.Errorf("left in /tmp: %s, before %s", now, temp)
 	}
+}
+
+// onlyBwrap says that nothing but bwrap is among the processes: no launcher, and
+// so no program.
+func onlyBwrap(stay []string) bool {
+	return !slices.ContainsFunc(stay, func(p string) bool { return !strings.Contains(p, ": /usr/bin/bwrap ") })
 }
 
 func mountCount(t *testing.T) int {
