@@ -74,7 +74,7 @@ func rulesOf(flags policyFlags) ([]rules.Rule, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := problems.Err(); err != nil {
+	if err := whole(p, problems); err != nil {
 		return nil, err
 	}
 	return p.Rules, nil

@@ -106,6 +106,18 @@ func (s *source) load(lint bool) (*policy.Policy, policy.Problems, error) {
 	return chosen, append(problems, more...), nil
 }
 
+// whole is the error of a policy that cannot be enforced as it was read: it has
+// errors, or a file that it includes, which may hold deny rules, is not there.
+func whole(p *policy.Policy, problems policy.Problems) error {
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	if len(p.Missing) > 0 {
+		return &policy.LoadError{Problems: p.Missing}
+	}
+	return nil
+}
+
 // enforced is read for the commands that act on the policy: it must load
 // whole, with all the files it names, and a found one must be trusted.
 func (s *source) enforced() (*policy.Policy, error) {
@@ -113,11 +125,8 @@ func (s *source) enforced() (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := problems.Err(); err != nil {
+	if err := whole(p, problems); err != nil {
 		return nil, fmt.Errorf("the policy does not load:\n%w", err)
-	}
-	if len(p.Missing) > 0 {
-		return nil, fmt.Errorf("the policy does not load:\n%w", &policy.LoadError{Problems: p.Missing})
 	}
 	if !s.found {
 		return p, s.notLedPast()

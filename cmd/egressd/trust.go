@@ -50,7 +50,7 @@ func trust(in io.Reader, out io.Writer, src *source, yes bool) error {
 	if err != nil {
 		return err
 	}
-	if err := problems.Err(); err != nil {
+	if err := whole(p, problems); err != nil {
 		return fmt.Errorf("the policy does not load:\n%w", err)
 	}
 	fmt.Fprintf(out, "%s\n", src.path)
