@@ -20,6 +20,7 @@
 //	Find(state, prefix) (Session, error)                 // one of them
 //	List(ctx, []Chain, Filter) iter.Seq2[Line, error]    // what matches
 //	Tail(ctx, Chain, Filter, ends bool) iter.Seq2[Line, error] // the same, then what comes
+//	Follow(ctx, state, Filter) iter.Seq2[Line, error]    // the newest session, and all that start later
 //	Verify(ctx, Chain) (Report, error)                   // changed, missing, reordered; open, cut
 //	Parse(line []byte) (Record, error)
 //	AppendConsole(dst []byte, r *Record, colour bool) []byte // one line for a person

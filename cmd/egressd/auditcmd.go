@@ -146,11 +146,21 @@ func auditTail() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use: "tail [FILE]", Short: "print the end of the newest record, and what comes", Args: atMost(1),
+		Long: `Print the end of the newest session's record. With -f what is added to it comes
+after it, and every line of the sessions that start later, until Ctrl-C; with a
+file or --session only what is added there.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd)
 			defer stop()
 			if err := f.finish(args); err != nil {
 				return err
+			}
+			if follow && f.file == "" && f.session == "" {
+				d, err := findDirs()
+				if err != nil {
+					return err
+				}
+				return f.print(cmd.OutOrStdout(), audit.Follow(ctx, d.state, f.filter))
 			}
 			chains, err := f.chains()
 			if err != nil {

@@ -157,6 +157,57 @@ func TestAuditFollow(t *testing.T) {
 	}
 }
 
+// tail -f without a file goes on with the sessions that start later, beside one
+// another, ended or killed; with --session it stays with one.
+func TestAuditFollowSessions(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	policy := p.policy(t, "GET api.test/**")
+	var all, one lockedBuffer
+	follow := func(out *lockedBuffer, args ...string) (end func()) {
+		cmd := p.command(t, append([]string{"audit", "tail", "-f"}, args...)...)
+		cmd.Stdout = out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+				t.Error(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("tail -f after Ctrl-C: %v", err)
+			}
+		}
+	}
+	said := func(s *served, path string) {
+		t.Helper()
+		s.get(t, "http://api.test/"+path)
+		eventually(t, "tail -f does not show "+path, func() bool { return strings.Contains(all.String(), "api.test/"+path+" ") })
+	}
+	defer follow(&all)() // before there is any record
+	first := p.serve(t, "--policy", policy)
+	defer follow(&one, "--session", first.session)()
+	said(first, "first")
+	second := p.serve(t, "--policy", policy)
+	said(second, "second")
+	said(first, "beside")
+	second.stop(t)
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-first.ended
+	third := p.serve(t, "--policy", policy)
+	said(third, "third")
+	third.stop(t)
+	eventually(t, "not both ends are shown", func() bool { return strings.Count(all.String(), " session_end ") == 2 })
+	if starts := strings.Count(all.String(), "Z session_start"); starts != 3 {
+		t.Errorf("%d sessions start, not 3:\n%s", starts, all.String())
+	}
+	if text := one.String(); strings.Contains(text, "second") || strings.Contains(text, "third") || !strings.Contains(text, "api.test/beside ") {
+		t.Errorf("--session shows others, or not its own:\n%s", text)
+	}
+}
+
 // verify finds what was changed, taken out, moved or cut off.
 func TestAuditVerify(t *testing.T) {
 	t.Parallel()
