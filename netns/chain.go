@@ -52,9 +52,8 @@ func (s *Session) startHelper(ctx context.Context) error {
 	if launcher != nil {
 		task.LauncherFD = helperMounts + len(mounts)
 	}
-	blobs := entryBlobs(&s.plan)
 	task.Plan = s.plan
-	plan, err := parcel("plan", task, blobs...)
+	plan, err := parcel("plan", task)
 	if err != nil {
 		return err
 	}
@@ -99,6 +98,9 @@ func (s *Session) startHelper(ctx context.Context) error {
 		return &forbidden{"namespaces", err}
 	}
 	_ = errors.Join(talkEnd.Close(), hailEnd.Close(), keepEnd.Close()) // else their ends would never be seen
+	if err := s.sendTexts(talk); err != nil {
+		return err
+	}
 	return s.hearHelper(ctx, talk)
 }
 

@@ -25,8 +25,12 @@ type Config struct {
 	Hidden      []string      // folders that show empty in any grant: egressd's own, ~/.gnupg and their kin
 	ReadOnly    []string      // files and folders that stay as they are: policies
 	Files       []mount.Entry // made inside: trust bundles. In /etc anywhere, elsewhere only over a file of the host
-	Home        string        // HOME, inside and out
-	HomeSource  string        // host folder that HOME is; empty: private and gone at the end
+	// Texts are those of Files that have none, by path; nil: there are none. It
+	// is asked while the helper starts, so it may take its time. It must give the
+	// same again.
+	Texts      func() (map[string][]byte, error) `json:"-"`
+	Home       string                            // HOME, inside and out
+	HomeSource string                            // host folder that HOME is; empty: private and gone at the end
 
 	Invoker Invoker
 	Network Network

@@ -46,6 +46,7 @@ const (
 	kindListeners = "listeners" // helper: nine sockets
 	kindFailed    = "failed"    // helper, launcher: it ends now
 	kindHello     = "hello"     // launcher: here
+	kindTexts     = "texts"     // egressd to the helper: the texts of the files, as one descriptor
 	kindPrepare   = "prepare"   // egressd: the program and its streams; answered with the pty's master
 	kindSocket    = "socket"    // egressd asks, the launcher answers with one
 	kindCheck     = "check"     // egressd asks, the launcher answers with failures

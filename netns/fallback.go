@@ -37,6 +37,9 @@ func (s *Session) startFallback(context.Context) error {
 	for i := range s.plan.Roots {
 		s.plan.Roots[i].Clone = 0
 	}
+	if err := s.fillTexts(); err != nil {
+		return err
+	}
 	args, err := s.plan.Fallback(s.cfg.Network != HostNetwork, data)
 	if err != nil {
 		return err

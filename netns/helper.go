@@ -55,11 +55,7 @@ func helper() {
 
 func runHelper(c *control, step *string) error {
 	var task helperTask
-	blobs, err := unparcel(os.NewFile(helperPlan, "plan"), &task)
-	if err != nil {
-		return err
-	}
-	if err := fillEntries(&task.Plan, blobs); err != nil {
+	if _, err := unparcel(os.NewFile(helperPlan, "plan"), &task); err != nil {
 		return err
 	}
 	*step = "network"
@@ -72,6 +68,10 @@ func runHelper(c *control, step *string) error {
 		if err := serveNetwork(c); err != nil {
 			return err
 		}
+	}
+	*step = "texts"
+	if err := hearTexts(c, &task.Plan); err != nil {
+		return err
 	}
 	*step = "mounts"
 	mounts := mount.Mounts{Launcher: task.LauncherFD}
@@ -154,28 +154,4 @@ func filterFile() (*os.File, error) {
 func bwrapCommand(bwrap string, launcher, arguments, filter int) []string {
 	return []string{bwrap, "--args", strconv.Itoa(arguments), "--seccomp", strconv.Itoa(filter),
 		"--", launcherPath, launcherWord, strconv.Itoa(launcher)}
-}
-
-// entryBlobs are the texts of a plan's entries, which travel behind it.
-func entryBlobs(p *mount.Plan) [][]byte {
-	var blobs [][]byte
-	for _, list := range [][]mount.Entry{p.Etc, p.Files} {
-		for i := range list {
-			list[i].Size = len(list[i].Data)
-			blobs = append(blobs, list[i].Data)
-		}
-	}
-	return blobs
-}
-
-func fillEntries(p *mount.Plan, blobs []byte) error {
-	for _, list := range [][]mount.Entry{p.Etc, p.Files} {
-		for i := range list {
-			if list[i].Size > len(blobs) {
-				return errors.New("reading plan: a file is cut short")
-			}
-			list[i].Data, blobs = blobs[:list[i].Size], blobs[list[i].Size:]
-		}
-	}
-	return nil
 }

@@ -61,8 +61,7 @@ type Entry struct {
 	Target string `json:",omitempty"` // a link with this target
 	Dir    bool   `json:",omitempty"` // Host is a folder; without Host an empty one
 	Mode   uint32 `json:",omitempty"` // of Data
-	Data   []byte `json:"-"`          // the text, where neither Host nor Target is set
-	Size   int    `json:",omitempty"` // of Data, which travels apart
+	Data   []byte `json:"-"`          // the text, where neither Host nor Target is set; it travels apart
 }
 
 // Root is one granted folder or file. Paths of spots are relative to it.
