@@ -25,6 +25,7 @@ func (d *doc) lint(envs []*Environment) {
 			d.warn(e.RulePos[w.Index], w.Kind, "%s", w.Text)
 		}
 		d.lintIssuing(e)
+		d.noteLoopback(e)
 		d.lintGrants(e)
 		d.lintCredentials(e)
 	}

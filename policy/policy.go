@@ -24,7 +24,7 @@ type Policy struct {
 	// but must not be enforced: an included file may hold deny rules. A
 	// missing agent's file is not among them: that agent cannot be selected.
 	Missing Problems
-	// Notes are remarks that are no warnings: ignored keys of an agent's file.
+	// Notes are remarks that are no warnings, of the kinds of Note constants.
 	Notes Problems
 
 	// Environment is what the file says at its top, or after Select the chosen

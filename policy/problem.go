@@ -34,11 +34,12 @@ const (
 	WarnUnreached  = "credential_unreached"
 )
 
-// Kinds of notes: keys of an agent's file that are not egressd's, and files that
-// could not be read.
+// Kinds of notes: keys of an agent's file that are not egressd's, files that
+// could not be read, and rules for a loopback, which is the sandbox's own.
 const (
-	NoteIgnored = "ignored_key"
-	NoteMissing = "missing_file"
+	NoteIgnored  = "ignored_key"
+	NoteMissing  = "missing_file"
+	NoteLoopback = "loopback_host"
 )
 
 // Position is a place in a file. Line and Col count from 1, Col in characters.
@@ -71,7 +72,7 @@ type Problem struct {
 func (p Problem) String() string {
 	level := "error"
 	switch {
-	case p.Warning && (p.Kind == NoteIgnored || p.Kind == NoteMissing):
+	case p.Warning && (p.Kind == NoteIgnored || p.Kind == NoteMissing || p.Kind == NoteLoopback):
 		level = "note"
 	case p.Warning:
 		level = "warning"

@@ -74,7 +74,7 @@ var answers = map[string]struct {
 	"query_not_allowed":      {403, "Query not allowed", "A rule fits but for its query clause."},
 	"deny_rule":              {403, "Denied by a rule", "A deny rule of the policy fits this request."},
 	"expired":                {403, "Rule expired", "The rule that would allow this request has ended."},
-	"private_address":        {403, "Private address", "The host resolves to an address that is not public and not opened by the policy."},
+	"private_address":        {403, "Private address", "The host resolves to an address that is not public. The policy opens one by egress_allow_private_destinations, and a service of the host by upstream.resolve."},
 	"upgrade_not_allowed":    {403, "Upgrade not allowed", "Only a switch to WebSocket is let through."},
 	"credential_leak":        {403, "Placeholder where it does not belong", "The request holds a placeholder that is not bound to this place."},
 	"credential_plaintext":   {403, "Secret on a cleartext request", "A secret is never sent over plain http."},
@@ -149,6 +149,7 @@ func (x *exchange) refuse(d *denial) {
 	if err != nil { // strings and numbers always marshal
 		doc = []byte("{}")
 	}
+	doc = append(doc, '\n') // a terminal's prompt begins a line of its own
 	h := x.answer.Header()
 	clear(h)
 	h.Set("Content-Type", "application/problem+json")

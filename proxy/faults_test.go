@@ -242,8 +242,11 @@ func TestRebinding(t *testing.T) {
 	if code, _ := fetch(t, client, "https://ok.test/"); code != 200 {
 		t.Errorf("the first dial: %d", code)
 	}
-	if code, body := fetch(t, client, "https://ok.test/"); code != 403 || !strings.Contains(body, "private_address") {
-		t.Errorf("the second dial: %d %s", code, body)
+	code, body := fetch(t, client, "https://ok.test/")
+	for _, word := range []string{`"code":"private_address"`, "egress_allow_private_destinations", "upstream.resolve", "}\n"} {
+		if code != 403 || !strings.Contains(body, word) {
+			t.Errorf("the second dial: %d %s, without %q", code, body, word)
+		}
 	}
 	for _, d := range h.origin.Seen().Dialled {
 		if d.Addr() != netip.MustParseAddr(proxytest.PublicAddr) {
