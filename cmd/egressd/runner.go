@@ -71,27 +71,6 @@ func (r *runner) recordApart() error {
 	return nil
 }
 
-// gitFolders are the .git folders that the policy leaves visible in a folder
-// that can be written. A hook or a config that a program leaves there would run
-// on the host, so all of it is read-only.
-func (r *runner) gitFolders() []string {
-	var list []string
-	for _, g := range r.grants {
-		git := filepath.Join(g.Path, ".git")
-		if _, err := os.Lstat(git); err != nil {
-			continue
-		}
-		switch {
-		case slices.Contains(r.policy.Sandbox.AllowHidden, ".git") && g.Write:
-			r.say(".git is shown read-only: git can read it, commits are made outside")
-			list = append(list, git)
-		case !slices.Contains(r.policy.Sandbox.AllowHidden, ".git") && g.Path == r.cwd:
-			r.say(".git is hidden; cwd_allow_hidden: [.git] shows it")
-		}
-	}
-	return list
-}
-
 // say tells the user something that they would otherwise wonder about.
 func (r *runner) say(text string) {
 	if !r.flags.quiet {
@@ -127,10 +106,7 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 			r.counts = r.sess.log.Counts()
 		}
 	}()
-	config, err := r.config()
-	if err != nil {
-		return 0, err
-	}
+	config := r.config()
 	if r.streams, err = streams.Open(streams.Config{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Raw: r.flags.raw}); err != nil {
 		return 0, err
 	}
