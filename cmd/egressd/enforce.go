@@ -29,7 +29,7 @@ type enforcement struct {
 
 // enforce makes a policy ready; set is compiled from its rules. Whatever it names and cannot be had is an
 // error, so that a bad version never comes into force.
-func enforce(p *policy.Policy, set *rules.Set, issuer *ca.Issuer, roots *ca.Roots) (*enforcement, error) {
+func enforce(p *policy.Policy, set *rules.Set, issuer *ca.Issuer, roots func() (*ca.Roots, error)) (*enforcement, error) {
 	local, err := netguard.LocalAddrs()
 	if err != nil {
 		return nil, fmt.Errorf("listing the host's addresses: %w", err)
@@ -60,7 +60,7 @@ func enforce(p *policy.Policy, set *rules.Set, issuer *ca.Issuer, roots *ca.Root
 	}
 	pp := &proxy.Policy{
 		Rules: set, Dial: dialer.DialContext, Holds: dialer.Holds,
-		Roots:              sync.OnceValue(func() *x509.CertPool { return issuer.UpstreamRoots(roots, extra) }),
+		Roots:              sync.OnceValue(func() *x509.CertPool { return upstreamRoots(issuer, roots, extra) }),
 		ClientCertificates: certs,
 		MinUpstreamTLS:     tlsVersion(p.Upstream.MinTLS),
 		UpstreamHTTP2:      p.Upstream.HTTP2,
@@ -145,6 +145,16 @@ func policyPage(p *policy.Policy) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
+// upstreamRoots verify origins. A host whose roots cannot be read starts nothing
+// (run and serve look); what is read later, at a reload, is the same.
+func upstreamRoots(issuer *ca.Issuer, roots func() (*ca.Roots, error), extra *ca.Roots) *x509.CertPool {
+	host, err := roots()
+	if err != nil {
+		host = nil
+	}
+	return issuer.UpstreamRoots(host, extra)
+}
+
 // hostRoots are the roots that this host trusts, and those that an inherited
 // SSL_CERT_FILE or SSL_CERT_DIR names.
 func hostRoots() (*ca.Roots, error) {
@@ -155,7 +165,11 @@ func hostRoots() (*ca.Roots, error) {
 	if d := os.Getenv("SSL_CERT_DIR"); d != "" {
 		folders = append(folders, d)
 	}
-	return ca.SystemRoots(files, folders)
+	roots, err := ca.SystemRoots(files, folders)
+	if err != nil {
+		return nil, fmt.Errorf("reading what this host trusts: %w", err)
+	}
+	return roots, nil
 }
 
 // newIssuer makes the authority: the session's own, or the operator's.

@@ -3,13 +3,14 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/egressd/egressd/ca"
 	"github.com/egressd/egressd/netns"
 )
 
 // config is the sandbox as the policy wants it.
-func (r *runner) config() (netns.Config, error) {
+func (r *runner) config() netns.Config {
 	p, d := r.policy, r.src.dirs
 	c := netns.Config{
 		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
@@ -19,15 +20,14 @@ func (r *runner) config() (netns.Config, error) {
 	if d.uid != os.Getuid() {
 		c.Invoker = netns.Invoker{SudoUID: d.uid, SudoGID: d.gid}
 	}
-	var err error
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
 	stores, loose := r.java()
+	c.Files = trustFiles(stores)
+	var authority *ca.Issuer
 	switch {
 	case p.HasRules:
 		c.Network, c.Names = netns.Captured, r.sess.set
-		if c.Files, err = trustFiles(r.sess.roots, r.sess.issuer, stores); err != nil {
-			return c, err
-		}
+		authority = r.sess.issuer
 		c.Env = append(c.Env, proxyVariables(proxyURL)...)
 		if loose {
 			c.Env = withJavaOptions(c.Env, javaTrust())
@@ -39,10 +39,14 @@ func (r *runner) config() (netns.Config, error) {
 		if p.Sandbox.AllowNetwork {
 			c.Network = netns.HostNetwork
 		}
-		if c.Files, err = trustFiles(r.sess.roots, nil, stores); err != nil {
-			return c, err
-		}
 	}
+	c.Texts = sync.OnceValues(func() (map[string][]byte, error) {
+		roots, err := r.sess.roots()
+		if err != nil {
+			return nil, err
+		}
+		return trustTexts(roots, authority, c.Files, stores)
+	})
 	c.Env = append(c.Env, <-r.git...)
-	return c, nil
+	return c
 }

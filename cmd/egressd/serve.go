@@ -101,6 +101,9 @@ func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) 
 			fmt.Fprintln(os.Stderr, summary(sess.id, sess.log.Counts(), time.Since(begin)))
 		}
 	}()
+	if _, err := sess.roots(); err != nil {
+		return err
+	}
 	if err := sess.serve(nil, "serve", token); err != nil {
 		return err
 	}
@@ -259,7 +262,11 @@ func (f *serveFlags) write(sess *session, name, token string) error {
 	if strings.ContainsFunc(abs, unquotable) {
 		return fmt.Errorf("writing --env-out: shells and container engines read the path %q in different ways: name one of letters, digits and the signs . / _ - + @", abs)
 	}
-	if err := os.WriteFile(bundle, ca.Bundle(sess.roots.PEM(), sess.issuer.PEM()), 0o644); err != nil {
+	roots, err := sess.roots()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(bundle, ca.Bundle(roots.PEM(), sess.issuer.PEM()), 0o644); err != nil {
 		return fmt.Errorf("writing the trust bundle: %w", err)
 	}
 	proxy := "http://" + name

@@ -26,8 +26,8 @@ type session struct {
 	log    *audit.Log
 	sink   *gate
 	issuer *ca.Issuer
-	roots  *ca.Roots
-	set    *rules.Set // the first one
+	roots  func() (*ca.Roots, error) // what the host trusts, once read
+	set    *rules.Set                // the first one
 	proxy  *proxy.Server
 	logger *slog.Logger
 
@@ -59,9 +59,9 @@ type sessionConfig struct {
 func newSession(c sessionConfig) (*session, error) {
 	s := &session{id: audit.NewSession(), dirs: c.dirs, src: c.src, logger: c.logger}
 	var err error
-	if s.roots, err = hostRoots(); err != nil {
-		return nil, fmt.Errorf("reading the roots that this host trusts: %w", err)
-	}
+	// Some hundred files, read while the rest is made ready.
+	s.roots = sync.OnceValues(hostRoots)
+	go s.roots()
 	if s.issuer, err = newIssuer(c.policy.TLS); err != nil {
 		return nil, err
 	}

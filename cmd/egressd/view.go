@@ -91,11 +91,15 @@ func staysInside(path, real string, folders []string) error {
 }
 
 // hidden are the folders that show empty in any grant: as they are named, and
-// where their names lead through links, since grants are without.
+// where their names lead through links, since grants are without. One that is
+// missing below a writable grant is made, so others than egressd's own are among
+// them only if they are there.
 func hidden(d dirs, home string) []string {
-	named := []string{d.config, d.state, d.control, "/run", "/var/run", filepath.Join(home, ".gnupg")}
-	if run := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(run) {
-		named = append(named, filepath.Clean(run))
+	named := []string{d.config, d.state, d.control}
+	for _, path := range []string{"/run", "/var/run", filepath.Join(home, ".gnupg"), os.Getenv("XDG_RUNTIME_DIR")} {
+		if _, err := os.Lstat(path); err == nil && filepath.IsAbs(path) && realPath(path) != "" {
+			named = append(named, filepath.Clean(path))
+		}
 	}
 	var list []string
 	for _, path := range named {
@@ -165,40 +169,53 @@ func realPath(path string) string {
 
 // trustFiles are the files that make programs inside trust the session's
 // authority: the bundle at every place the host has one, and the truststores of
-// JDKs. Without an authority they hold what the host trusts.
-func trustFiles(roots *ca.Roots, authority *ca.Issuer, stores []string) ([]mount.Entry, error) {
-	bundle, cert := roots.PEM(), (*x509.Certificate)(nil)
-	if authority != nil {
-		bundle, cert = ca.Bundle(bundle, authority.PEM()), authority.Certificate()
-	}
-	entries := []mount.Entry{{Path: bundlePath, Data: bundle, Mode: 0o444}}
-	add := func(path string, data []byte) {
+// JDKs. Their texts come later, from trustTexts.
+func trustFiles(stores []string) []mount.Entry {
+	entries := []mount.Entry{{Path: bundlePath, Mode: 0o444}}
+	add := func(path string) {
 		if !slices.ContainsFunc(entries, func(e mount.Entry) bool { return e.Path == path }) {
-			entries = append(entries, mount.Entry{Path: path, Data: data, Mode: 0o444})
+			entries = append(entries, mount.Entry{Path: path, Mode: 0o444})
 		}
 	}
 	for _, place := range ca.Places() {
 		if st, err := os.Stat(place); err != nil || !st.Mode().IsRegular() {
 			continue
 		}
-		add(realPath(place), bundle)
+		add(realPath(place))
 		// /etc is made new, so there the name itself is made too; elsewhere a
 		// link leads to what was replaced.
 		if dir := realPath(filepath.Dir(place)); dir != "" && within(dir, "/etc") {
-			add(filepath.Join(dir, filepath.Base(place)), bundle)
+			add(filepath.Join(dir, filepath.Base(place)))
 		}
 	}
+	for _, path := range stores {
+		add(path)
+	}
+	return entries
+}
+
+// trustTexts are the texts of trustFiles. Without an authority they hold what
+// the host trusts.
+func trustTexts(roots *ca.Roots, authority *ca.Issuer, entries []mount.Entry, stores []string) (map[string][]byte, error) {
+	bundle, cert := roots.PEM(), (*x509.Certificate)(nil)
+	if authority != nil {
+		bundle, cert = ca.Bundle(bundle, authority.PEM()), authority.Certificate()
+	}
+	texts := map[string][]byte{}
+	for _, e := range entries {
+		texts[e.Path] = bundle
+	}
 	if len(stores) == 0 {
-		return entries, nil
+		return texts, nil
 	}
 	store, err := ca.Truststore(roots, cert)
 	if err != nil {
 		return nil, err
 	}
 	for _, path := range stores {
-		add(path, store)
+		texts[path] = store
 	}
-	return entries, nil
+	return texts, nil
 }
 
 // visibleIn says whether a folder of the host is there inside: the system's
