@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/egressd/egressd/ca"
 )
 
 // passed are the variables of the caller that a program inside may see,
@@ -24,8 +26,19 @@ func proxyVariables(url string) []string {
 		"HTTP_PROXY=" + url, "http_proxy=" + url,
 		"HTTPS_PROXY=" + url, "https_proxy=" + url,
 		"NO_PROXY=" + direct, "no_proxy=" + direct,
-		"NODE_USE_ENV_PROXY=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_TERMINAL_PROMPT=0",
 	}
+}
+
+// clientVariables are what a client of serve needs, who sees this proxy and
+// this bundle. A folder of certificates there is none, and its own sandbox is
+// its own affair.
+func clientVariables(proxy, bundle string) []string {
+	trust := slices.DeleteFunc(ca.Variables(bundle, ""), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return name == "SSL_CERT_DIR" || name == "ELECTRON_DISABLE_SANDBOX"
+	})
+	return append(proxyVariables(proxy), trust...)
 }
 
 // sandboxEnviron is the environment inside but for trust and proxy: the

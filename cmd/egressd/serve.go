@@ -275,7 +275,7 @@ func (f *serveFlags) write(sess *session, name, token string) error {
 		proxy = "http://egressd:" + url.QueryEscape(token) + "@" + name
 	}
 	var b strings.Builder
-	for _, kv := range append(proxyVariables(proxy), ca.Variables(abs, filepath.Dir(abs))...) {
+	for _, kv := range clientVariables(proxy, abs) {
 		b.WriteString(kv + "\n")
 	}
 	if err := writePrivate(f.envOut, []byte(b.String())); err != nil {

@@ -52,6 +52,23 @@ func TestServeEnv(t *testing.T) {
 	if st, err := os.Stat(p.path("env")); err != nil || st.Mode().Perm() != 0o600 {
 		t.Fatalf("--env-out: %v %v", st, err)
 	}
+	data, err := os.ReadFile(p.path("env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		name, _, _ := strings.Cut(line, "=")
+		if seen[name] || name == "SSL_CERT_DIR" || name == "ELECTRON_DISABLE_SANDBOX" {
+			t.Errorf("--env-out holds %s, or twice", name)
+		}
+		seen[name] = true
+	}
+	for _, name := range []string{"HTTPS_PROXY", "no_proxy", "NODE_USE_ENV_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "npm_config_cafile"} {
+		if !seen[name] {
+			t.Errorf("--env-out lacks %s", name)
+		}
+	}
 	for _, proxyAuth := range []string{"--proxy-basic", "--proxy-anyauth"} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", "set -a; . ./env; exec curl -sS "+proxyAuth+" https://api.test/x")
 		cmd.Dir, cmd.Env = p.dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + p.path("home")}
