@@ -181,9 +181,6 @@ func (r *runner) live(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	r.flags.started()
-	if r.policy.HasRules {
-		go r.sess.now.proxy.Roots() // ready before the first request needs them
-	}
 	ended := make(chan struct{})
 	defer close(ended)
 	go r.signals(ctx, signals, ended)
