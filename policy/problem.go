@@ -32,6 +32,7 @@ const (
 	WarnIssuing    = "issuing_endpoint"
 	WarnMasked     = "masked_grant"
 	WarnUnreached  = "credential_unreached"
+	WarnScheme     = "scheme_as_host"
 )
 
 // Kinds of notes: keys of an agent's file that are not egressd's, files that

@@ -62,6 +62,13 @@ func TestSuggestions(t *testing.T) {
 		suggest          string
 	}{
 		{"  GTE a.test/x", "unknown_method", "GTE", 2, "GET a.test/x"},
+		{"a.test", "unknown_method", "a.test", 0, "GET a.test"},
+		{" https://a.test:8443/x,y ", "unknown_method", "https://a.test:8443/x", 1, "GET https://a.test:8443/x,y"},
+		{"!a.test/x", "unknown_method", "a.test/x", 1, "!* a.test/x"},
+		{"a..test", "unknown_method", "a..test", 0, ""},
+		{"FETCH", "unknown_method", "FETCH", 0, ""},
+		{"a.test b.test", "unknown_method", "a.test", 0, ""},
+		{"GET", "missing_target", "GET", 3, ""},
 		{"GET a.test/x?y=1", "bad_path_char", "?", 12, "GET a.test/x"},
 		{"GET a.test/a[1]", "bad_path_char", "[", 12, "GET a.test/a%5B1%5D"},
 		{"GET a.test/caf\u00e9", "bad_path_char", "\xc3", 14, "GET a.test/caf%C3%A9"},
@@ -84,6 +91,9 @@ func TestSuggestions(t *testing.T) {
 		if !ok || e.Kind != c.kind || e.Text != c.text || e.Offset != c.offset || e.Suggest != c.suggest {
 			t.Errorf("%q: %#v, want %+v", c.rule, e, c)
 			continue
+		}
+		if strings.HasSuffix(e.Kind, "_method") && !strings.Contains(e.Error(), "a rule is METHOD HOST/PATH") {
+			t.Errorf("%q: %q does not say what a rule is", c.rule, e)
 		}
 		if !strings.HasPrefix(e.Error(), e.Kind+": ") {
 			t.Errorf("%q: error reads %q", c.rule, e)

@@ -1,10 +1,13 @@
 package rules
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Warning is something about a list of rules that is probably not meant.
 type Warning struct {
-	Kind  string // shadowed_rule, any_host, any_port, folder_not_denied, deny_port, tunnel_hides_rule
+	Kind  string // shadowed_rule, any_host, any_port, folder_not_denied, deny_port, tunnel_hides_rule, scheme_as_host
 	Index int    // the rule it is about
 	Text  string
 }
@@ -27,6 +30,9 @@ func Lint(list []Rule) []Warning {
 		}
 		if !r.Deny && r.Port == AnyPort {
 			add("any_port", "only 80, 443 and ports that other rules name are captured; on others the explicit proxy is the only way")
+		}
+		if r.Scheme == "" && (r.Host == "http" || r.Host == "https") && strings.HasPrefix(r.Path, "//") {
+			add("scheme_as_host", "names the host %s; a scheme is followed by ://", r.Host)
 		}
 		if folder, a := l.openFolder(r); a != nil {
 			add("folder_not_denied", "does not deny %s itself, which %s allows", folder, a)

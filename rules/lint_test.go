@@ -62,6 +62,7 @@ func TestLint(t *testing.T) {
 		{[]any{"!* *.test/x", "CONNECT a.test:443"}, []string{"0 tunnel_hides_rule"}},
 		{[]any{"!CONNECT a.test:443", "GET *.test/**"}, nil},
 		{[]any{"GET */**", "CONNECT 192.0.2.1:443"}, []string{"0 any_host"}},
+		{[]any{"GET https//a.test/**", "!* http//a.test/x", "GET https/a/b", "GET https://a.test//b", "GET http://https//b"}, []string{"0 scheme_as_host", "1 scheme_as_host"}},
 	} {
 		var got []string
 		for _, w := range rules.Lint(parseAll(t, c.rules)) {

@@ -56,7 +56,7 @@ func (p *parser) parse() error {
 	body := strings.Trim(p.text, blanks)
 	at := strings.Index(p.text, body)
 	if body == "" {
-		return p.at(fault("empty_rule", "a rule is METHODS TARGET, such as GET api.example.com/v1/**"), 0, "")
+		return p.at(fault("empty_rule", "a rule is METHOD HOST/PATH, such as GET api.example.com/v1/**"), 0, "")
 	}
 	if body[0] == '!' {
 		p.rule.Deny = true
@@ -72,7 +72,7 @@ func (p *parser) parse() error {
 	target := strings.TrimLeft(rest, " \t")
 	at += len(words) + len(rest) - len(target)
 	if target == "" {
-		return p.at(fault("missing_target", "methods are followed by a space and a host"), at, words)
+		return p.at(fault("missing_target", "a rule is METHOD HOST/PATH, and a host is missing"), at, words)
 	}
 	if i := strings.IndexAny(target, blanks); i >= 0 {
 		e := fault("extra_text", "a rule ends with its target, and a blank in a target is written %20")
@@ -94,8 +94,10 @@ func (p *parser) methods(words string, at int) error {
 		case word == "":
 			return p.at(fault("empty_method", "a method list has a method between its commas, and no space behind the !"), pos, words)
 		case !knownMethods[upper]:
-			e := fault("unknown_method", "it is no registered HTTP method; * stands alone for any")
-			e.Suggest = p.nearMethod(word, pos)
+			e := fault("unknown_method", "a rule is METHOD HOST/PATH, and this is no HTTP method; * stands alone for any")
+			if e.Suggest = p.nearMethod(word, pos); e.Suggest == "" {
+				e.Suggest = p.methodless(words, at)
+			}
 			return p.at(e, pos, word)
 		case upper == connect:
 			tunnel = pos
@@ -132,7 +134,7 @@ func (p *parser) instead(offset int, old, repl string) string {
 }
 
 // nearMethod suggests the rule with the registered method that is one letter
-// or one swap away from word. A word that is no method at all may be a host.
+// or one swap away from word.
 func (p *parser) nearMethod(word string, offset int) string {
 	upper := upperASCII(word)
 	if upper == "" || len(upper) > 20 {
@@ -147,6 +149,18 @@ func (p *parser) nearMethod(word string, offset int) string {
 		}
 	}
 	return ""
+}
+
+// methodless suggests a method where the whole rule is a target.
+func (p *parser) methodless(words string, at int) string {
+	if !strings.ContainsAny(words, "./:") || strings.Trim(p.text[at+len(words):], blanks) != "" {
+		return ""
+	}
+	method := "GET "
+	if p.rule.Deny {
+		method = "* "
+	}
+	return p.instead(at, words, method+words)
 }
 
 // near says whether a is b with one letter changed, added, left out, or with
