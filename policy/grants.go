@@ -85,8 +85,14 @@ func (g *grants) environment(where string, e *Environment) {
 		g.add(where, "home", "%s, kept between runs", s.Home)
 	}
 	for _, n := range s.AllowHidden {
-		if n != ".venv" {
+		switch {
+		case n == ".venv":
+		case len(s.WritePaths) == 0:
 			g.add(where, "reads", "%s, a hidden name", n)
+		case n == ".git":
+			g.add(where, "writes", "%s, a hidden name, in what may be written, but for its config and hooks", n)
+		default:
+			g.add(where, "writes", "%s, a hidden name, in what may be written", n)
 		}
 	}
 	switch {

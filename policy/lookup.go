@@ -43,6 +43,30 @@ func (l Lookup) Find() (path string, found bool) {
 	return "", false
 }
 
+// PassedOver are the files that Find would have taken, had they not belonged to
+// another user: those that come before the one it gives.
+func (l Lookup) PassedOver() []string {
+	var list []string
+	for _, dir := range l.folders() {
+		for _, name := range policyNames {
+			file := filepath.Join(dir, name)
+			if l.ours(file) {
+				return list
+			}
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+				list = append(list, file)
+			}
+		}
+	}
+	if l.Config != "" {
+		file := filepath.Join(l.Config, "egressd.yaml")
+		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && !l.ours(file) {
+			list = append(list, file)
+		}
+	}
+	return list
+}
+
 // Places are what a sandbox must not be able to make or change, since a later
 // lookup would find it, whether it is there or not: egressd.yaml and the folder
 // .egressd in each folder that is looked at. (The config folder is hidden

@@ -61,7 +61,8 @@ func findDirs() (dirs, error) {
 	}
 	d.config = pick("XDG_CONFIG_HOME", ".config")
 	d.state = pick("XDG_STATE_HOME", ".local/state")
-	if run := os.Getenv("XDG_RUNTIME_DIR"); !sudo && filepath.IsAbs(run) {
+	// The system makes that one: where it has not, it is not ours to make.
+	if run := os.Getenv("XDG_RUNTIME_DIR"); !sudo && filepath.IsAbs(run) && realPath(run) != "" {
 		d.control = filepath.Join(run, "egressd")
 	} else {
 		d.control = filepath.Join(os.TempDir(), "egressd-"+strconv.Itoa(d.uid))

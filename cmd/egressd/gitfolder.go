@@ -13,12 +13,12 @@ import (
 )
 
 // gitFolders are the files and folders of git that stay as they are where the
-// policy lets the sandbox write to a git folder: a config or a hook that a
-// program leaves there would run on the host. What is missing and could be made
-// inside is made first. A git folder that cannot be held so is read-only as a
-// whole.
-func (r *runner) gitFolders() []string {
-	var list, looked []string
+// policy lets the sandbox write to a git folder, and the links that are hidden: a
+// config or a hook that a program leaves there would run on the host. What is
+// missing and could be made inside is made first. A git folder that cannot be
+// held so is read-only as a whole.
+func (r *runner) gitFolders() (list, links []string) {
+	var looked []string
 	shown := slices.Contains(r.policy.Sandbox.AllowHidden, ".git")
 	hold := func(git string) {
 		if slices.Contains(looked, git) {
@@ -34,7 +34,7 @@ func (r *runner) gitFolders() []string {
 		if len(h.made) > 0 {
 			r.say(fmt.Sprintf("made in %s, so that the sandbox cannot make its own: %s", git, strings.Join(h.made, ", ")))
 		}
-		list = append(list, h.list...)
+		list, links = append(list, h.list...), append(links, h.links...)
 	}
 	for _, g := range r.grants {
 		git := filepath.Join(g.Path, ".git")
@@ -49,8 +49,8 @@ func (r *runner) gitFolders() []string {
 			r.gitFile(g.Path)
 			looked, list = append(looked, git), append(list, git)
 		case !st.IsDir():
-			r.say(git + " is a link and not followed: grant the folder that it leads to for git")
-			list = append(list, git)
+			r.say(git + " is a link and hidden: git finds no repository here")
+			links = append(links, git)
 		case g.Write && shown && !r.granted(git):
 			hold(git)
 		}
@@ -62,7 +62,7 @@ func (r *runner) gitFolders() []string {
 			hold(g.Path)
 		}
 	}
-	return list
+	return list, links
 }
 
 // granted says whether a path is a grant of its own.

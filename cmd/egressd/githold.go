@@ -30,6 +30,7 @@ type gitHold struct {
 	writable func(path string) bool
 	left     int      // folders that may still be looked at
 	list     []string // paths that are to be read-only
+	links    []string // links that are to be hidden: a link cannot be read-only
 	made     []string // what was made, as seen from the repository's folder
 	top      string
 }
@@ -195,19 +196,24 @@ func handOver(f, folder *os.File) error {
 	return unix.Fchown(int(f.Fd()), int(st.Uid), int(st.Gid))
 }
 
-// hold adds what there is of these names. Hooks that are a link are held where
-// they lie, too.
+// hold adds what there is of these names. A link is hidden, and the folder that
+// hooks lead to is held.
 func (h *gitHold) hold(dir *os.File, names ...string) {
 	for _, name := range names {
 		path := filepath.Join(dir.Name(), name)
 		if folder := filepath.Dir(path); realPath(folder) != folder {
 			continue // git's own folders are no links: make has looked
 		}
-		if _, err := os.Lstat(path); err != nil {
+		st, err := os.Lstat(path)
+		if err != nil {
 			continue
 		}
-		h.list = append(h.list, path)
-		if real := realPath(path); name == "hooks" && real != "" && real != path {
+		if st.Mode()&fs.ModeSymlink == 0 {
+			h.list = append(h.list, path)
+			continue
+		}
+		h.links = append(h.links, path)
+		if real := realPath(path); name == "hooks" && real != "" {
 			h.list = append(h.list, real)
 		}
 	}

@@ -76,6 +76,15 @@ func (s *source) lookup() policy.Lookup {
 	return policy.Lookup{Cwd: s.cwd, Config: s.dirs.config, UID: s.dirs.uid}
 }
 
+// folder is the folder of work whose policy this is.
+func (s *source) folder() string {
+	dir := filepath.Dir(s.path)
+	if filepath.Base(dir) == ".egressd" {
+		return filepath.Dir(dir)
+	}
+	return dir
+}
+
 func (s *source) store() *policy.Store {
 	return &policy.Store{Dir: s.dirs.state, UID: s.dirs.uid, GID: s.dirs.gid}
 }

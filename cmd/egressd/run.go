@@ -6,13 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/egressd/egressd/netns"
-	"github.com/egressd/egressd/policy"
+	"github.com/egressd/egressd/netns/mount"
 )
 
 // The statuses of run that are not the program's own.
@@ -93,7 +94,6 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if len(argv) == 0 {
 		argv = []string{shell()}
 	}
-	f.announce(src, p)
 	r := &runner{flags: f, src: src, policy: p, argv: argv, capture: capture, published: published}
 	if r.cwd, err = src.workingFolder(p); err != nil {
 		return 0, err
@@ -101,6 +101,7 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if r.grants, err = grantsOf(p, r.cwd, src.dirs.home, os.Stderr); err != nil {
 		return 0, err
 	}
+	r.announce()
 	if err := r.recordApart(); err != nil {
 		return 0, err
 	}
@@ -116,13 +117,27 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	return code, err
 }
 
-// announce says what the user must know before anything runs.
-func (f *runFlags) announce(src *source, p *policy.Policy) {
+// announce says what the user must know before anything runs, and which policy
+// it is where they may think of another.
+func (r *runner) announce() {
+	src, p := r.src, r.policy
+	if src.flags.file == "" {
+		for _, file := range src.lookup().PassedOver() {
+			r.say(fmt.Sprintf("the policy %s is passed over: it belongs to another user", file))
+		}
+	}
 	switch {
 	case src.path == "" && len(p.Rules) == 0:
 		fmt.Fprintln(os.Stderr, "egressd: no policy: every request is denied. Write egressd.yaml here, allow something with --allow RULE, or have egressd learn write one (a later version)")
 	case p.Unfiltered():
 		fmt.Fprintln(os.Stderr, "egressd: network is NOT filtered (no egress_rules)")
+	}
+	if src.found && src.folder() != r.cwd {
+		more := " is shown, and what the policy grants"
+		if !slices.ContainsFunc(r.grants, func(g mount.Grant) bool { return !within(g.Path, r.cwd) }) {
+			more = " is the only folder shown"
+		}
+		r.say(fmt.Sprintf("the policy is %s, from a folder above; %s%s", src.path, r.cwd, more))
 	}
 }
 

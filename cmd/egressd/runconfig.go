@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/egressd/egressd/ca"
@@ -12,9 +13,11 @@ import (
 // config is the sandbox as the policy wants it.
 func (r *runner) config() netns.Config {
 	p, d := r.policy, r.src.dirs
+	git, links := r.gitFolders()
 	c := netns.Config{
 		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
-		Hidden: append(hidden(d, d.home), secretFiles(p)...), ReadOnly: append(r.src.readOnly(p, r.cwd), r.gitFolders()...), Home: d.home,
+		Hidden:   slices.Concat(hidden(d, d.home), secretFiles(p), links),
+		ReadOnly: append(r.src.readOnly(p, r.cwd), git...), Home: d.home,
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
 	}
 	if d.uid != os.Getuid() {
