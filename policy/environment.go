@@ -77,7 +77,7 @@ func (d *doc) environment(v value, parent *Environment) (e Environment, inherite
 	if s := m.entry("sandbox"); s != nil && s.ok {
 		d.sandbox(s.value, s.key, &e, parent)
 	}
-	m.done(nil)
+	m.done(misplaced)
 	d.crossEnvironment(&e)
 	return e, false
 }

@@ -147,16 +147,34 @@ func (d *doc) unknownSections(top *mapping) {
 		return
 	}
 	if path.Base(d.file) != "config.yaml" {
-		top.done(nil)
+		top.done(misplaced)
 		return
 	}
 	for _, e := range top.entries {
 		if !slices.Contains(top.asked, e.name) {
-			d.notes = append(d.notes, Problem{File: d.file, Line: e.key.line, Col: e.key.col, Kind: NoteIgnored,
-				Text: quoted(e.name) + " is none of egressd's sections", Warning: true})
+			text := quoted(e.name) + " is none of egressd's sections"
+			if where := misplaced[e.name]; where != "" {
+				text += ": " + where
+			}
+			d.notes = append(d.notes, Problem{File: d.file, Line: e.key.line, Col: e.key.col, Kind: NoteIgnored, Text: text, Warning: true})
 		}
 	}
 }
+
+// misplaced says of keys that are easily written too far up where they belong.
+var misplaced = func() map[string]string {
+	where := map[string]string{}
+	for _, key := range []string{"read_paths", "write_paths", "write_files", "cwd_allow_hidden", "mask_paths",
+		"cwd_hidden_scan_recursive", "cwd_hidden_scan_max_entries", "cwd_hidden_scan_overflow", "home", "allow_network",
+		"egress_rules", "egress_allow_private_destinations", "env_passthrough", "credential_proxy", "on_leak", "leak_pass",
+		"redact", "timeout"} {
+		where[key] = "it belongs below sandbox:"
+	}
+	for _, key := range []string{"cwd", "fork", "start_in_scratch"} {
+		where[key] = "it belongs below os_env:"
+	}
+	return where
+}()
 
 // hash is over every file and every added rule, each with its length before
 // it, so that no text can pass from one to the other.

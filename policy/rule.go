@@ -242,6 +242,10 @@ func (d *doc) tests(top *mapping, p *Policy) {
 	}
 	items, _ := d.list(v, "a list of METHOD URL: allow or deny")
 	for _, item := range items {
+		if isText(item) {
+			d.testText(item)
+			continue
+		}
 		m := d.mapping(item, "a test")
 		if m == nil {
 			continue
@@ -257,6 +261,30 @@ func (d *doc) tests(top *mapping, p *Policy) {
 			d.test(e, p)
 		}
 	}
+}
+
+// testText tells of a test that is a text, such as one in quotes, and how it is
+// written.
+func (d *doc) testText(v value) {
+	words := strings.Fields(v.node.Value)
+	switch n := len(words); {
+	case len(v.node.Value) > 200:
+		words = nil
+	case n == 3 && slices.Contains([]string{"allow", "deny"}, words[n-1]):
+		words[1] = strings.TrimRight(words[1], ":")
+	case n == 2 && strings.Contains(words[1], "://"):
+		url, deny := strings.CutSuffix(words[1], ":deny")
+		words = []string{words[0], strings.TrimSuffix(url, ":allow"), "allow"}
+		if deny {
+			words[2] = "deny"
+		}
+	default:
+		words = nil
+	}
+	if words == nil {
+		words = []string{"GET", "https://a.test/x", "allow"}
+	}
+	d.fail(v.place(), KindType, "text where a test belongs: write it as - %s %s: %s, with a blank behind the colon and no quotes around the whole", words[0], words[1], words[2])
 }
 
 func (d *doc) test(e entry, p *Policy) {
