@@ -61,6 +61,9 @@ func (f *recordFlags) finish(args []string) error {
 	if verdicts := []string{"allow", "deny", "error"}; f.filter.Verdict != "" && !slices.Contains(verdicts, f.filter.Verdict) {
 		return usageError{fmt.Errorf("--verdict %q is no verdict: %s", f.filter.Verdict, join(verdicts))}
 	}
+	if reasons := slices.Concat(audit.Reasons(), sessionReasons); f.filter.Reason != "" && !slices.Contains(reasons, f.filter.Reason) {
+		return usageError{fmt.Errorf("--reason %q is no reason: %s", f.filter.Reason, join(reasons))}
+	}
 	var err error
 	if f.filter.Since, err = parseWhen(f.since); err != nil {
 		return err
@@ -68,6 +71,9 @@ func (f *recordFlags) finish(args []string) error {
 	f.filter.Until, err = parseWhen(f.until)
 	return err
 }
+
+// sessionReasons are the words of session_start and session_end.
+var sessionReasons = []string{"unfiltered", "exit", "signal", "failed"}
 
 func join[S ~string](list []S) string {
 	var words []string
@@ -86,7 +92,7 @@ func parseWhen(s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is neither an RFC 3339 time nor a duration such as 15m", s)
+		return time.Time{}, fmt.Errorf("%q is neither an RFC 3339 time nor a duration such as 15m or 24h", s)
 	}
 	return t, nil
 }

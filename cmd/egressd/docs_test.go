@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/internal/proxytest"
 	"github.com/egressd/egressd/policy"
 )
@@ -222,6 +223,9 @@ func TestDocsReasons(t *testing.T) {
 	section, _, end := strings.Cut(after, "\n## ")
 	if !ok || !end {
 		t.Fatal("docs/troubleshooting.md has no section Reasons with another behind it")
+	}
+	if all := slices.Sorted(slices.Values(slices.Concat(reasonsGiven, reasonsLater))); !slices.Equal(all, slices.Sorted(slices.Values(audit.Reasons()))) {
+		t.Errorf("the reasons of this test are not the closed set: %v", all)
 	}
 	var found []string
 	for _, m := range reasonHeading.FindAllStringSubmatch(section, -1) {

@@ -128,7 +128,16 @@ func rootCommand() *cobra.Command {
 		Args:          noCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// In `egressd ls -l` the flag is not what is wrong.
+		if args := cmd.Flags().Args(); cmd == root && len(args) > 0 {
+			return noCommand(cmd, args)
+		}
+		return usageError{err}
+	})
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
 		runCommand(), serveCommand(), checkCommand(), explainCommand(), trustCommand(),
 		reloadCommand(), caCommand(), doctorCommand(), auditCommand(), versionCommand(), manCommand(), demoOrigin(),
@@ -142,8 +151,15 @@ func noCommand(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	text := fmt.Sprintf("there is no command %q", args[0])
+	// Of a short word nearly every command is two letters away.
+	cmd.SuggestionsMinimumDistance = 2
+	if len(args[0]) <= 4 {
+		cmd.SuggestionsMinimumDistance = 1
+	}
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		text += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
+	} else if !cmd.HasParent() {
+		text += fmt.Sprintf(" (a program runs in the sandbox by egressd run -- %s)", args[0])
 	}
 	return usageError{errors.New(text)}
 }
