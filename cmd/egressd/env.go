@@ -1,13 +1,10 @@
 package main
 
 import (
-	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/egressd/egressd/ca"
 )
@@ -108,44 +105,4 @@ func lookSafe(name, path string) string {
 // within says whether a clean absolute path is the folder or lies below it.
 func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
-}
-
-// gitIdentity is the name and address of the caller's git settings as the
-// variables that git reads, since their ~/.gitconfig is not there inside.
-func gitIdentity(ctx context.Context, home, path string) []string {
-	git := lookSafe("git", path)
-	if _, err := os.Stat(filepath.Join(home, ".gitconfig")); err != nil {
-		if _, err := os.Stat(filepath.Join(home, ".config", "git", "config")); err != nil {
-			return nil // nothing to ask for: a process saved
-		}
-	}
-	if git == "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, git, "config", "--global", "--includes", "--null", "--get-regexp", `^user\.(name|email)$`)
-	cmd.Dir = "/"
-	cmd.Env = []string{"HOME=" + home, "PATH=" + path, "GIT_CONFIG_NOSYSTEM=1"}
-	out, err := cmd.Output()
-	if err != nil {
-		return nil // none of the two is set
-	}
-	found := map[string]string{}
-	for _, entry := range strings.Split(string(out), "\x00") {
-		if key, value, ok := strings.Cut(entry, "\n"); ok {
-			found[key] = value // the last one counts, as for git
-		}
-	}
-	var env []string
-	for key, names := range map[string][]string{
-		"user.name": {"GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"}, "user.email": {"GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"},
-	} {
-		if value := found[key]; value != "" {
-			for _, name := range names {
-				env = append(env, name+"="+value)
-			}
-		}
-	}
-	return env
 }
