@@ -79,6 +79,9 @@ func TestFindOwner(t *testing.T) {
 		if path, _ := l.Find(); path != "" {
 			t.Errorf("found %q of another user", path)
 		}
+		if over := l.PassedOver(); len(over) != 1 || over[0] != filepath.Join(dir, "egressd.yaml") {
+			t.Errorf("passed over %q", over)
+		}
 		if err := os.Rename(filepath.Join(dir, "egressd.yaml"), filepath.Join(dir, "real")); err != nil {
 			t.Fatal(err)
 		}

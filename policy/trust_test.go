@@ -175,3 +175,24 @@ upstream: {resolve: {"a.test:443": "127.0.0.1:1"}}
 		t.Error("an escape reaches the terminal")
 	}
 }
+
+// A dot name that is left visible is written to where its folder is.
+func TestGrantsHidden(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "reads .git, a hidden name; reads .env, a hidden name",
+		", write_paths: [src]": "writes src; writes .git, a hidden name, in what may be written, but for its config and hooks; " +
+			"writes .env, a hidden name, in what may be written",
+	} {
+		p, problems := loadTree(map[string]string{"/p/egressd.yaml": "sandbox: {egress_rules: [], cwd_allow_hidden: [.venv, .git, .env]" + text + "}\n"})
+		if p == nil {
+			t.Fatal(problems)
+		}
+		var got []string
+		for _, g := range p.Grants() {
+			got = append(got, g.What+" "+g.Text)
+		}
+		if list := strings.Join(got, "; "); list != want {
+			t.Errorf("%q: it shows %s", text, list)
+		}
+	}
+}
