@@ -16,8 +16,8 @@ func TestStoppedLauncher(t *testing.T) {
 		h.runCase(t, sandboxCase{
 			ID: "stopped-launcher", Why: "SIGTERM ends a sandbox whose launcher is stopped.",
 			Policy: map[string]any{"sandbox": map[string]any{"egress_rules": []string{}}},
-			Run:    "kill -STOP 2; exit 3",
-			Signal: &caseSignal{Sig: "TERM", AfterMS: 900},
+			Run:    "sleep 0.4; kill -STOP 2; exit 3", // before that the launcher has not said that the program runs
+			Signal: &caseSignal{Sig: "TERM", AfterMS: 1500},
 			Expect: sandboxExpect{Exit: &code, WithinS: 6, Left: &left, StderrHas: []string{"takes no signals"}},
 		})
 	})
