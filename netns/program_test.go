@@ -149,9 +149,10 @@ func TestEnds(t *testing.T) {
 }
 
 // A program that signals all it can see does not end its own run, and it
-// starts with no signal ignored or blocked.
+// starts with no signal ignored or blocked. (Signal 32 is the C library's own: a
+// test with the race detector is linked with one, which blocks it now and then.)
 func TestSignals(t *testing.T) {
-	r := run{As: user(), Shell: "grep -E '^Sig(Ign|Blk):' /proc/self/status | cut -f2 | sort -u; trap '' TERM HUP USR1; " +
+	r := run{As: user(), Shell: "grep -E '^Sig(Ign|Blk):' /proc/self/status | cut -f2 | sed s/80000000$/00000000/ | sort -u; trap '' TERM HUP USR1; " +
 		"kill -TERM -1; kill -HUP -1; kill -USR1 -1; sleep 0.2; exit 5"}
 	if got := r.expect(t, "0000000000000000\n"); got.Code != 5 {
 		t.Errorf("got %+v, want 5", got)
