@@ -78,9 +78,7 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 	if err := s.makePlan(); err != nil {
 		return nil, err
 	}
-	if err := s.watch(); err != nil {
-		return nil, err
-	}
+	s.watch()
 	if err := s.build(ctx); err != nil {
 		return nil, errors.Join(err, s.stopWatching())
 	}
@@ -239,14 +237,10 @@ func (s *Session) environment() []string {
 }
 
 // watch begins to look at what is hidden or read-only, before it is mounted.
-func (s *Session) watch() error {
-	spots := s.plan.Spots()
-	if len(spots) == 0 {
-		return nil
+func (s *Session) watch() {
+	if spots := s.plan.Spots(); len(spots) > 0 {
+		s.watcher = watchSpots(spots)
 	}
-	var err error
-	s.watcher, err = watchSpots(spots)
-	return err
 }
 
 // keep begins to have it mended. What cannot be ends the sandbox: it would show

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -17,7 +19,11 @@ import (
 // A watcher sees what the host does to the names that are hidden or read-only
 // inside, and has them covered again.
 type watcher struct {
-	file   *os.File               // inotify
+	list   []mount.Spot
+	ids    map[string]fileID // what names and folders stood for at the start
+	quit   chan struct{}     // closed by close
+	mu     sync.Mutex
+	file   *os.File               // inotify, once it looks
 	spots  map[int32][]mount.Spot // by the watch on their folder
 	above  map[int32]mount.Spot   // by the watch on a folder that must stay where it is
 	keeper *remote                // nil: nobody can mend
@@ -30,19 +36,64 @@ type watcher struct {
 // sandbox could make it anew. That of the root itself takes nothing off.
 const watched = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF
 
-// watchSpots begins to look. It must come before the mounts are made, so that
-// no change is missed; serve begins to act.
-func watchSpots(spots []mount.Spot) (*watcher, error) {
+// watchAfter is how long a sandbox runs before its names are watched: to end a
+// watch takes the kernel up to 20 ms, which a command that is over at once must
+// not wait for. What happened before is seen then, by comparing.
+const watchAfter = 100 * time.Millisecond
+
+// fileID says which file or folder a name stands for; zero for none.
+type fileID struct{ dev, ino uint64 }
+
+func identify(path string) fileID {
+	var st unix.Stat_t
+	if unix.Lstat(path, &st) != nil {
+		return fileID{}
+	}
+	return fileID{st.Dev, st.Ino}
+}
+
+// watchSpots notes what the names stand for. It must come before the mounts are
+// made, so that no change is missed; serve begins to look.
+func watchSpots(spots []mount.Spot) *watcher {
+	w := &watcher{list: spots, ids: map[string]fileID{}, spots: map[int32][]mount.Spot{}, above: map[int32]mount.Spot{}, quit: make(chan struct{})}
+	for _, s := range spots {
+		for _, path := range append([]string{filepath.Join(s.Folder, s.Name)}, s.Above...) {
+			w.ids[path] = identify(path)
+		}
+	}
+	return w
+}
+
+// serve has what falls off mended, or calls fell where that fails.
+func (w *watcher) serve(keeper *remote, fell func(mount.Spot, error)) {
+	w.keeper, w.fell = keeper, fell
+	w.wait.Go(func() {
+		select {
+		case <-w.quit:
+			return
+		case <-time.After(watchAfter):
+		}
+		if w.begin() {
+			w.read()
+		}
+	})
+}
+
+// begin sets the watches and sees what has happened before.
+func (w *watcher) begin() bool {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		return nil, fmt.Errorf("watching hidden names: %w", err)
+		w.fell(w.list[0], fmt.Errorf("watching hidden names: %w", err))
+		return false
 	}
-	w := &watcher{file: os.NewFile(uintptr(fd), "inotify"), spots: map[int32][]mount.Spot{}, above: map[int32]mount.Spot{}}
-	for _, s := range spots {
+	file := os.NewFile(uintptr(fd), "inotify")
+	for _, s := range w.list {
 		for i, folder := range append([]string{s.Folder}, s.Above...) {
 			wd, err := unix.InotifyAddWatch(fd, folder, watched|unix.IN_ONLYDIR|unix.IN_DONT_FOLLOW)
 			if err != nil {
-				return nil, errors.Join(fmt.Errorf("watching %s: %w", folder, err), w.file.Close())
+				w.fell(s, fmt.Errorf("watching %s: %w", folder, err))
+				_ = file.Close()
+				return false
 			}
 			if i == 0 {
 				w.spots[int32(wd)] = append(w.spots[int32(wd)], s)
@@ -51,14 +102,30 @@ func watchSpots(spots []mount.Spot) (*watcher, error) {
 			}
 		}
 	}
-	return w, nil
+	w.mu.Lock()
+	w.file = file
+	w.mu.Unlock()
+	select {
+	case <-w.quit: // close came before it could see the file
+		_ = file.Close()
+		return false
+	default:
+	}
+	for _, s := range w.list {
+		for _, folder := range s.Above {
+			if identify(folder) != w.ids[folder] {
+				w.fell(s, errMoved)
+				return true
+			}
+		}
+		if name := filepath.Join(s.Folder, s.Name); identify(name) != w.ids[name] {
+			w.mend(s)
+		}
+	}
+	return true
 }
 
-// serve has what falls off mended, or calls fell where that fails.
-func (w *watcher) serve(keeper *remote, fell func(mount.Spot, error)) {
-	w.keeper, w.fell = keeper, fell
-	w.wait.Go(w.read)
-}
+var errMoved = errors.New("a folder above it was moved or removed")
 
 // read is the watcher's goroutine. It ends when the file is closed.
 func (w *watcher) read() {
@@ -91,7 +158,7 @@ func (w *watcher) see(wd int32, mask uint32, name string) {
 		}
 	case mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF) != 0:
 		if s, ok := w.above[wd]; ok {
-			w.fell(s, errors.New("a folder above it was moved or removed"))
+			w.fell(s, errMoved)
 		}
 	default:
 		for _, s := range w.spots[wd] {
@@ -115,7 +182,14 @@ func (w *watcher) mend(s mount.Spot) {
 }
 
 func (w *watcher) close() error {
-	err := w.file.Close()
+	close(w.quit)
+	w.mu.Lock()
+	file := w.file
+	w.mu.Unlock()
+	var err error
+	if file != nil {
+		err = file.Close()
+	}
 	w.wait.Wait()
 	return err
 }
