@@ -21,6 +21,7 @@ run: deps-run build
 
 test: deps-test
 	$(GO) test -race -timeout 20m ./...
+	$(GO) test -count=1 -run '^TestCost$$' ./netns  # a race build ends each process a second late
 
 deps-run:
 	bash .ci/deps run

@@ -41,15 +41,26 @@ const watched = unix.IN_CREATE | unix.IN_MOVED_TO | unix.IN_DELETE_SELF | unix.I
 // not wait for. What happened before is seen then, by comparing.
 const watchAfter = 100 * time.Millisecond
 
-// fileID says which file or folder a name stands for; zero for none.
-type fileID struct{ dev, ino uint64 }
+// fileID says which file or folder a name stands for; zero for none. A number
+// is given again as soon as its file is gone, so the time of making counts too,
+// and where a file system does not tell it, that of the last change: then a file
+// that was only written to counts as another, which at worst covers it twice.
+type fileID struct {
+	major, minor uint32
+	ino          uint64
+	when         unix.StatxTimestamp
+}
 
 func identify(path string) fileID {
-	var st unix.Stat_t
-	if unix.Lstat(path, &st) != nil {
+	var st unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME|unix.STATX_CTIME, &st) != nil {
 		return fileID{}
 	}
-	return fileID{st.Dev, st.Ino}
+	id := fileID{st.Dev_major, st.Dev_minor, st.Ino, st.Btime}
+	if st.Mask&unix.STATX_BTIME == 0 {
+		id.when = st.Ctime
+	}
+	return id
 }
 
 // watchSpots notes what the names stand for. It must come before the mounts are
@@ -113,7 +124,8 @@ func (w *watcher) begin() bool {
 	}
 	for _, s := range w.list {
 		for _, folder := range s.Above {
-			if identify(folder) != w.ids[folder] {
+			// A folder that was moved keeps its number, so a new one has another.
+			if now, then := identify(folder), w.ids[folder]; now.ino != then.ino || now.major != then.major || now.minor != then.minor {
 				w.fell(s, errMoved)
 				return true
 			}
