@@ -3,6 +3,7 @@ package netns
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,11 @@ func (s *Session) Go(ctx context.Context) error {
 	var no *remoteError
 	if errors.As(err, &no) && no.code != 0 {
 		return &NotStarted{Problem: no.text, Code: no.code}
+	}
+	if errors.Is(err, os.ErrClosed) {
+		// The launcher is gone: a program may have killed it before it could say
+		// that it had started one. Wait tells the end.
+		return nil
 	}
 	return err
 }
