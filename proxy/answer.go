@@ -4,7 +4,11 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -25,9 +29,15 @@ type answer struct {
 	legacy    bool // an HTTP/1.0 client: no interim answers
 	h2        bool
 	waiting   bool // the client waits for a 100 that was not sent
-	last      bool // the connection ends with this answer
-	taken     bool // the connection was hijacked
-	gone      bool // the client did not take what was written
+
+	// early guards interim answers and waiting while the broker may read the
+	// body of a client that waits: its reader and the origin's answers meet.
+	early    sync.Mutex
+	ours     bool // the 100 was ours: the origin's stays here
+	declined bool // it is too late for one
+	last     bool // the connection ends with this answer
+	taken    bool // the connection was hijacked
+	gone     bool // the client did not take what was written
 }
 
 func (a *answer) init(x *exchange, w http.ResponseWriter, r *http.Request) {
@@ -71,7 +81,7 @@ func (a *answer) WriteHeader(code int) {
 // HTTP/1.0 client knows none. ReverseProxy leaves the fields of the origin's
 // connection in.
 func (a *answer) interim(code int, h http.Header) {
-	if a.legacy || a.h2 && code == http.StatusContinue {
+	if a.legacy || (a.h2 || a.ours) && code == http.StatusContinue {
 		return
 	}
 	removeHopByHop(h)
@@ -80,6 +90,37 @@ func (a *answer) interim(code int, h http.Header) {
 		a.waiting = false
 	}
 	a.inner.WriteHeader(code)
+}
+
+// sendContinue asks the client for its body, where the broker takes it and the
+// origin is not asked.
+func (a *answer) sendContinue() {
+	a.early.Lock()
+	defer a.early.Unlock()
+	if a.waiting && !a.declined && !a.wrote && !a.legacy {
+		a.waiting, a.ours = false, true
+		a.inner.WriteHeader(http.StatusContinue)
+	}
+}
+
+// decline ends the time in which a 100 could be sent.
+func (a *answer) decline() {
+	a.early.Lock()
+	defer a.early.Unlock()
+	a.declined = true
+}
+
+// guardInterim keeps the origin's interim answers and a 100 of ours apart.
+func (a *answer) guardInterim(trace *httptrace.ClientTrace) {
+	if trace == nil || trace.Got1xxResponse == nil {
+		return
+	}
+	pass := trace.Got1xxResponse
+	trace.Got1xxResponse = func(code int, h textproto.MIMEHeader) error {
+		a.early.Lock()
+		defer a.early.Unlock()
+		return pass(code, h)
+	}
 }
 
 // Write sends bytes of the body, at once where more is to come: an event, or a
@@ -179,6 +220,8 @@ var hopByHop = []string{
 	"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
 	"Te", "Trailer", "Transfer-Encoding", "Upgrade", "Http2-Settings",
 }
+
+func isHopByHop(name string) bool { return slices.Contains(hopByHop, name) }
 
 func removeHopByHop(h http.Header) {
 	for _, line := range h["Connection"] {

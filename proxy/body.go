@@ -21,6 +21,19 @@ type requestBody struct {
 	trailer http.Header // shared with both requests, filled when the body ends
 	started atomic.Bool // the origin, or we, asked for the body
 	ended   atomic.Bool // it was read to its end
+	asks    atomic.Bool // the first read asks the client for it: it waits for a 100
+}
+
+// takeBody makes the client's body the one of the exchange.
+func (x *exchange) takeBody(r *http.Request) {
+	x.body.ReadCloser, x.body.x = r.Body, x
+	if r.ContentLength < 0 {
+		if r.Trailer == nil { // an unannounced trailer is put into the map of r itself
+			r.Trailer = make(http.Header)
+		}
+		cleanTrailer(r.Trailer) // so that none is announced that will not come
+		x.body.trailer = r.Trailer
+	}
 }
 
 // errBody ends the request's way to the origin; what is wrong stands in fault.
@@ -33,6 +46,9 @@ func (b *requestBody) Read(p []byte) (int, error) {
 		return 0, errBody
 	}
 	b.started.Store(true)
+	if b.asks.Load() && b.asks.Swap(false) {
+		b.x.answer.sendContinue()
+	}
 	n, err := b.ReadCloser.Read(p)
 	if total := b.count.Add(int64(n)); b.limit >= 0 && total > b.limit {
 		b.fault.Store(&denial{reason: "body_too_large", close: true})
@@ -137,14 +153,4 @@ func cleanAnswerTrailer(h http.Header) {
 	for _, name := range []string{"Host", "Content-Length", "Content-Encoding", "Content-Type", "Content-Range", "Set-Cookie"} {
 		delete(h, name)
 	}
-}
-
-// scanned says whether a body is one that credentials are looked for in: a
-// text, JSON or a form, as its bytes. To have it, egressd itself answers
-// Expect: 100-continue.
-func scanned(h http.Header) bool {
-	if len(h["Content-Encoding"]) > 0 {
-		return false
-	}
-	return textual(h.Get("Content-Type"))
 }

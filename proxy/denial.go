@@ -46,6 +46,10 @@ func refusalOf(err error) *denial {
 	if errors.As(err, &hint) {
 		d.hint = hint.Hint()
 	}
+	var detail interface{ Detail() string }
+	if errors.As(err, &detail) {
+		d.detail = detail.Detail()
+	}
 	var note interface{ Note() string }
 	if errors.As(err, &note) {
 		d.note = note.Note()
@@ -135,6 +139,9 @@ func (x *exchange) refuse(d *denial) {
 	p := problem{
 		Type: "tag:egressd.internal,2026:" + d.reason, Title: known.title, Status: known.status, Detail: known.detail,
 		Code: d.reason, RuleHint: d.hint, RequestID: x.rec.RequestID, Retry: retryable(d.reason),
+	}
+	if d.reason == "credential_leak" && d.status == http.StatusBadGateway {
+		p.Title, p.Detail = answerLeakTitle, answerLeakDetail
 	}
 	if d.status != 0 {
 		p.Status = d.status

@@ -61,7 +61,7 @@ func upstreamDenial(err error) *denial {
 	}
 	var reason interface{ Reason() string }
 	if errors.As(err, &reason) {
-		return &denial{reason: reason.Reason()}
+		return refusalOf(err)
 	}
 	var late net.Error
 	switch {

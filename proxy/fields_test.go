@@ -126,29 +126,6 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// TestScanned: bodies that are looked into are those that say they are text.
-func TestScanned(t *testing.T) {
-	for _, tt := range []struct {
-		kind, coding string
-		want         bool
-	}{
-		{"application/json", "", true}, {"Application/JSON; charset=utf-8", "", true}, {"application/vnd.x+json", "", true},
-		{"text/plain", "", true}, {"multipart/form-data; boundary=x", "", true}, {"application/x-www-form-urlencoded", "", true},
-		{"application/json", "gzip", false}, {"application/octet-stream", "", false}, {"", "", false}, {"image/png", "", false},
-	} {
-		h := http.Header{}
-		if tt.kind != "" {
-			h.Set("Content-Type", tt.kind)
-		}
-		if tt.coding != "" {
-			h.Set("Content-Encoding", tt.coding)
-		}
-		if got := scanned(h); got != tt.want {
-			t.Errorf("%q %q: %t", tt.kind, tt.coding, got)
-		}
-	}
-}
-
 // TestAnswersAreClosed: every reason that can be answered has a status of the
 // closed set, and those that have none have no answer.
 func TestAnswersAreClosed(t *testing.T) {

@@ -24,8 +24,10 @@ type forwarding struct {
 	maxForwards string  // to send instead of the client's; empty for as it came
 	expect      bool    // the origin is to answer the client's 100-continue
 
-	conn     *originConn // that carries the request, nil over HTTP/2
-	upstream string      // address that was dialled
+	body     io.ReadCloser // as the broker was given it
+	answered io.ReadCloser // body of the origin's answer; nil before there is one
+	conn     *originConn   // that carries the request, nil over HTTP/2
+	upstream string        // address that was dialled
 	proto    string
 	ttfb     time.Duration
 }
@@ -74,23 +76,10 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	f := &x.forward
-	if x.head.expect != "" && x.head.length != 0 {
-		if !scanned(x.header) {
-			f.expect = true
-		} else if !x.answer.h2 {
-			x.answer.waiting = true
-			x.answer.WriteHeader(http.StatusContinue)
-		}
-	}
+	f.expect = x.head.expect != "" && x.head.length != 0
 	x.answer.waiting = f.expect
-	x.body.ReadCloser, x.body.x = r.Body, x
-	if r.ContentLength < 0 {
-		if r.Trailer == nil { // an unannounced trailer is put into the map of r itself
-			r.Trailer = make(http.Header)
-		}
-		cleanTrailer(r.Trailer) // so that none is announced that will not come
-		x.body.trailer = r.Trailer
-	}
+	x.body.asks.Store(f.expect && !x.answer.h2 && x.force.Broker != nil)
+	x.takeBody(r)
 	out := r.WithContext(x)
 	if r.ContentLength != 0 {
 		out.Body = &x.body
@@ -122,6 +111,9 @@ func rewrite(pr *httputil.ProxyRequest) {
 	f := &x.forward
 	pr.Out.URL, pr.Out.Host = &f.url, f.field
 	in, out := pr.In.Header, pr.Out.Header
+	if _, ok := in["Connection"]; ok {
+		x.force.spare(in, out)
+	}
 	for _, name := range forwardedFields {
 		if v, ok := in[name]; ok && !connectionNames(in, name) {
 			out[name] = v
@@ -205,17 +197,6 @@ func (x *exchange) passHead(res *http.Response) {
 func isEventStream(h http.Header) bool {
 	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	return kind == "text/event-stream"
-}
-
-// textual says whether a type is text, JSON or a form.
-func textual(contentType string) bool {
-	kind, _, _ := strings.Cut(contentType, ";")
-	kind = strings.ToLower(strings.Trim(kind, " \t"))
-	switch kind {
-	case "application/json", "application/x-www-form-urlencoded", "multipart/form-data":
-		return true
-	}
-	return strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json")
 }
 
 // failed answers a request that came to nothing behind the judgement. Where

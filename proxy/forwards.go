@@ -28,6 +28,10 @@ func (x *exchange) answersHere(r *http.Request) bool {
 		x.forward.maxForwards = lessOne(n)
 		return false
 	}
+	if err := x.lookThrough(r); err != nil {
+		x.refuse(refusalOf(err))
+		return true
+	}
 	if x.head.method == http.MethodTrace {
 		x.answerOwn("message/http", x.trace(r.Header))
 	} else {

@@ -70,6 +70,7 @@ type house struct {
 	rules     *rules.Set
 	proxyAddr string
 	opened    []net.Conn
+	broker    proxy.Broker
 	// kernel stands in for the kernel behind the guard; nil leads to origin.
 	kernel func(ctx context.Context, network, addr string) (net.Conn, error)
 }
@@ -83,7 +84,7 @@ func newHouse(t testing.TB, list []any, more casePolicy) *house {
 // newHouseWith is newHouse with origins that have certificates of roots.
 func newHouseWith(t testing.TB, list []any, more casePolicy, roots *proxytest.CA) *house {
 	t.Helper()
-	h := &house{t: t, sink: &memorySink{}, resolver: &proxytest.Resolver{}, roots: roots, more: more}
+	h := &house{t: t, sink: &memorySink{}, resolver: &proxytest.Resolver{}, roots: roots, more: more, broker: &fakeBroker{}}
 	h.origin = proxytest.NewOrigin(t, h.roots)
 	h.table = &proxytest.Table{Knows: func(name string) bool { return h.rules.Knows(name) }}
 	issuer, err := ca.New(ca.Config{})
@@ -156,7 +157,7 @@ func (h *house) policy(list []any) *proxy.Policy {
 		h.t.Fatalf("making the page: %v", err)
 	}
 	return &proxy.Policy{Rules: set, Dial: dialer.DialContext, Roots: h.roots.Pool, Page: page,
-		MaxRequestBytes: loaded.Limits.MaxRequestBytes, Hash: "sha256:" + loaded.Hash}
+		Broker: h.broker, MaxRequestBytes: loaded.Limits.MaxRequestBytes, Hash: "sha256:" + loaded.Hash}
 }
 
 func (h *house) listen() net.Listener {

@@ -60,6 +60,10 @@ type Policy struct {
 	// at a swap about what runs; nil lets stay what the rules let stay.
 	Holds func(addr, remote string) error
 
+	// Broker keeps placeholders and secrets where they belong; nil looks at
+	// nothing and attaches nothing.
+	Broker Broker
+
 	// Roots give what verifies origins, when the first connection needs it: to
 	// parse all the roots of a host takes longer than many a run. It is called
 	// often and by many goroutines; nil gives the system's.

@@ -84,19 +84,24 @@ func (u *upstream) close() {
 }
 
 // roundTripper sends a request by the policy it was judged by. It is the place
-// where secrets will be attached: after hop-by-hop stripping, where no field of
-// the client can take them off again.
+// where secrets are attached: after hop-by-hop stripping, where no field of the
+// client can take them off again.
 type roundTripper struct{}
 
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := exchangeOf(r.Context())
-	u := x.force.up
 	// ReverseProxy made this trace for this request alone.
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
 		method, upgrade := r.Method, x.forward.upgradeKey != ""
 		trace.GotConn = func(info httptrace.GotConnInfo) { x.gotConn(info.Conn, method, upgrade) }
 	}
-	res, err := u.roundTrip(x, r)
+	var res *http.Response
+	var err error
+	if b := x.force.Broker; b != nil {
+		res, err = x.throughBroker(b, r)
+	} else {
+		res, err = x.force.up.roundTrip(x, r)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +178,10 @@ func (u *upstream) roundTrip(x *exchange, r *http.Request) (*http.Response, erro
 				}
 			}
 			if r.URL.Opaque != "" { // net/http adds the scheme
-				r.URL.Opaque = "//" + r.URL.Host + r.URL.Opaque
+				whole, second := *r.URL, *r
+				whole.Opaque = "//" + whole.Host + whole.Opaque
+				second.URL = &whole
+				r = &second
 			}
 			return u.absolut.RoundTrip(r)
 		}
@@ -181,24 +189,35 @@ func (u *upstream) roundTrip(x *exchange, r *http.Request) (*http.Response, erro
 	}
 	if !u.wantsH2(r, x.forward.upgradeKey != "") {
 		res, err := u.h1.RoundTrip(r)
-		if errors.Is(err, errNoHTTP1) && u.policy.UpstreamHTTP2 != "never" && x.forward.upgradeKey == "" && !x.body.started.Load() {
+		if errors.Is(err, errNoHTTP1) && u.policy.UpstreamHTTP2 != "never" && x.forward.upgradeKey == "" && x.unread(r) {
 			u.speaks.Store(r.URL.Host, "h2")
 			return u.h2.RoundTrip(x.again(r))
 		}
 		return res, err
 	}
 	res, err := u.h2.RoundTrip(r)
-	if errors.Is(err, errNoHTTP2) && !x.body.started.Load() {
+	if errors.Is(err, errNoHTTP2) && x.unread(r) {
 		u.speaks.Store(r.URL.Host, "h1")
 		return u.h1.RoundTrip(x.again(r))
 	}
 	return res, err
 }
 
+// unread says that nothing of the body of r was read yet to be sent.
+func (x *exchange) unread(r *http.Request) bool {
+	if b, ok := r.Body.(*sentBody); ok {
+		return !b.started.Load()
+	}
+	return !x.body.started.Load()
+}
+
 // again is a request whose first way ended before its body was asked for: the
-// transport has closed that one.
+// transport has closed that one, but for a body of the broker's.
 func (x *exchange) again(r *http.Request) *http.Request {
 	if r.Body == nil {
+		return r
+	}
+	if _, ok := r.Body.(*sentBody); ok {
 		return r
 	}
 	second := *r
