@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/rules"
 )
 
 // Words are split as a shell splits them; nothing is expanded.
@@ -96,8 +98,12 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s: %v", name, problems)
 		}
 	}
-	for name := range credentialPresets {
-		p, problems := Load("egressd.yaml", []byte("sandbox: {egress_rules: [], credential_proxy: [{preset: "+name+"}]}\n"), Options{Platform: "linux"})
+	for name, preset := range credentialPresets {
+		own := ""
+		if len(preset.needs) > 0 {
+			own = ", target: site.test, username: ann"
+		}
+		p, problems := Load("egressd.yaml", []byte("sandbox: {egress_rules: [], credential_proxy: [{preset: "+name+own+"}]}\n"), Options{Platform: "linux"})
 		if p == nil {
 			t.Errorf("%s: %v", name, problems)
 			continue
@@ -105,6 +111,77 @@ func TestPresets(t *testing.T) {
 		c := p.Credentials[0]
 		if c.Own != "replace" || c.Source == nil || len(c.Targets) == 0 || c.ID == "" {
 			t.Errorf("%s: %+v", name, c)
+		}
+		if preset.model != slices.Contains(p.Sandbox.LeakPass, c.Targets[0].Host) {
+			t.Errorf("%s: leak_pass is %q", name, p.Sandbox.LeakPass)
+		}
+		for _, r := range p.Rules {
+			if !r.Deny {
+				t.Errorf("%s allows %s", name, r)
+			}
+		}
+	}
+}
+
+// A preset's deny rules go with its hosts, and no rule for everything on them
+// reaches a known issuing endpoint then.
+func TestPresetDenies(t *testing.T) {
+	for _, c := range []struct{ entry, rule, want string }{
+		{"{preset: openai}", "* api.openai.com/**", "!POST api.openai.com/v1/realtime/sessions"},
+		{"{preset: openai, target: gateway.test}", "* gateway.test/**", "!POST gateway.test/v1/realtime/sessions"},
+		{"{preset: openai, target: \"gateway.test:8443\"}", "* gateway.test:8443/**", "!POST gateway.test:8443/v1/realtime/sessions"},
+		{"{preset: github}", "* *.github.com/**", "!POST api.github.com/**/user/keys"},
+		{"{preset: github}", "* github.com/**", "!* github.com/login/oauth/*"},
+		{"{preset: github, target: ghe.test}", "* ghe.test/**", "!POST ghe.test/**/user/keys"},
+		{"{preset: gitlab}", "* gitlab.com/**", "!* gitlab.com/oauth/*"},
+		{"{preset: slack}", "* slack.com/**", "!* slack.com/api/oauth.*"},
+		{"{preset: npm}", "* registry.npmjs.org/**", "!PUT registry.npmjs.org/-/user/*"},
+		{"{preset: huggingface}", "* huggingface.co/**", "!* huggingface.co/oauth/*"},
+		{"{preset: anthropic}", "* api.anthropic.com/**", "!* api.anthropic.com/v1/oauth/*"},
+		{"{preset: openrouter}", "* openrouter.ai/**", "!POST openrouter.ai/api/v1/keys"},
+		{"{preset: gemini}", "* generativelanguage.googleapis.com/**", "!POST generativelanguage.googleapis.com/*/auth_tokens"},
+		{"{preset: jira, target: x.atlassian.net, username: ann}", "* x.atlassian.net/**", "!POST x.atlassian.net/rest/pats/*/tokens"},
+	} {
+		text := "sandbox: {egress_rules: [\"" + c.rule + "\"], credential_proxy: [" + c.entry + "]}\n"
+		p, problems := Load("egressd.yaml", []byte(text), Options{Platform: "linux"})
+		if p == nil || len(problems) > 0 {
+			t.Errorf("%s: %v", c.entry, problems)
+			continue
+		}
+		if !slices.ContainsFunc(p.Rules, func(r rules.Rule) bool { return r.String() == c.want }) {
+			t.Errorf("%s: no %s in %v", c.entry, c.want, p.Rules)
+		}
+	}
+	p, problems := Load("egressd.yaml", []byte("sandbox: {egress_rules: [], credential_proxy: [{preset: github}]}\n"), Options{Platform: "linux"})
+	if p == nil || len(p.Rules) != 9 {
+		t.Errorf("github: %v %v", problems, p)
+	}
+}
+
+// A call that hands out a secret is known where its host has many names, and
+// where only the entry tells of it.
+func TestIssuingEndpoints(t *testing.T) {
+	for _, c := range []struct {
+		rule, entry string
+		want        bool
+	}{
+		{"* sts.eu-west-1.amazonaws.com/**", "", true},
+		{"* s3.eu-west-1.amazonaws.com/**", "", false},
+		{"* *.amazonaws.com/**", "", true},
+		{"POST dbc-1.cloud.databricks.com/**", "", true},
+		{"GET dbc-1.cloud.databricks.com/**", "", false},
+		{"POST *.eu.azuredatabricks.net/**", "", true},
+		{"POST ghe.test/**", "", false},
+		{"POST ghe.test/**", "{type: gh_basic, target: ghe.test, source: {env: T}}", true},
+		{"POST \"idp.test:8443/**\"", "", false},
+		{"POST idp.test:8443/t/**", "{type: oauth2, target: api.test, source: {env: T}, token_url: \"https://idp.test:8443/t/tok\", client_id: c}", true},
+		{"POST idp.test/t/**", "{type: oauth2, target: api.test, source: {env: T}, token_url: \"https://idp.test:8443/t/tok\", client_id: c}", false},
+	} {
+		text := "sandbox:\n  egress_rules: ['" + strings.ReplaceAll(c.rule, "\"", "") + "']\n  credential_proxy: [" + c.entry + "]\n"
+		_, problems := Load("egressd.yaml", []byte(text), Options{Platform: "linux"})
+		got := slices.ContainsFunc(problems, func(p Problem) bool { return p.Kind == WarnIssuing })
+		if got != c.want || len(problems.Errors()) > 0 {
+			t.Errorf("%s with %s: %v", c.rule, c.entry, problems)
 		}
 	}
 }

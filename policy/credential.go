@@ -93,7 +93,7 @@ func (c *credential) read(e *Environment) {
 	m, x := c.m, &c.entry
 	x.Inject, x.Own = "missing", "pass"
 	m.flag("canary", &x.Canary)
-	c.preset(e)
+	c.preset()
 	if v, ok := m.get("type"); ok {
 		c.kind(v)
 	}
@@ -108,6 +108,7 @@ func (c *credential) read(e *Environment) {
 		x.Source = c.source("source")
 	}
 	c.needs()
+	c.presetGrants(e)
 	m.done(map[string]string{"ttl": "it stands in source"})
 }
 
@@ -206,6 +207,7 @@ func (c *credential) needs() {
 		}
 		return
 	}
+	c.presetNeeds()
 	t := credentialTypes[x.Type]
 	for _, key := range ofSomeTypes {
 		if m.has(key) && !slices.Contains(t.takes, key) {

@@ -10,7 +10,9 @@ import (
 // typed reads the keys that belong to some types only.
 func (c *credential) typed() {
 	m, x := c.m, &c.entry
-	if credentialTypes[x.Type].takesKey("username") {
+	if !credentialTypes[x.Type].takesKey("username") {
+		x.Username = ""
+	} else if x.Username == "" {
 		x.Username = "x-access-token"
 	}
 	if v, ok := m.get("username"); ok {
@@ -183,6 +185,7 @@ func (c *credential) source(name string) *credbroker.Source {
 	}
 	if vv, ok := m.get("vault"); ok {
 		s.Vault = c.vault(vv)
+		c.secrets = append(c.secrets, "VAULT_TOKEN") // opens it
 	}
 	var first string
 	for _, e := range m.entries {

@@ -65,7 +65,7 @@ func (d *doc) crossPassthrough(e *Environment) {
 		for _, name := range place.secrets {
 			real[name] = entry.ID
 		}
-		for _, name := range insideVariables(entry) {
+		for _, name := range InsideVariables(entry) {
 			inside[name] = entry.ID
 		}
 	}
@@ -79,16 +79,35 @@ func (d *doc) crossPassthrough(e *Environment) {
 	}
 }
 
-// insideVariables are the variables that an entry sets inside the sandbox.
-func insideVariables(x credbroker.Entry) []string {
+// InsideVariables are the variables that an entry sets inside the sandbox, or
+// may set: they cannot be passed through.
+func InsideVariables(x credbroker.Entry) []string {
 	names := slices.Clone(x.Env)
 	switch x.Type {
 	case credbroker.GHBasic, credbroker.GitHubApp:
-		names = append(names, "GH_TOKEN", "GITHUB_TOKEN")
+		names = append(names, githubVariables(x.Targets)...)
 	case credbroker.AWSSigV4:
 		names = append(names, "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 	case credbroker.DatabricksCLI:
 		names = append(names, "DATABRICKS_CONFIG_FILE", "DATABRICKS_CONFIG_PROFILE")
+	}
+	return names
+}
+
+// githubVariables are the variables that gh looks for: others for a GitHub
+// Enterprise host than for github.com.
+func githubVariables(targets []credbroker.Target) []string {
+	var names []string
+	for _, t := range targets {
+		add := []string{"GH_HOST", "GH_ENTERPRISE_TOKEN"}
+		if covers("*.github.com", t.Host) {
+			add = []string{"GH_TOKEN", "GITHUB_TOKEN"}
+		}
+		for _, name := range add {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
 	}
 	return names
 }

@@ -247,7 +247,7 @@ func TestWarnings(t *testing.T) {
 		{"sandbox:\n  egress_rules:\n    - \"* api.github.com/**\"\n", "3 issuing_endpoint"},
 		{"sandbox:\n  egress_rules:\n    - \"* api.github.com/repos/**\"\n    - \"!POST api.github.com/repos/**\"\n", ""},
 		{"sandbox:\n  egress_rules:\n    - GET api.github.com/**\n", ""},
-		{"include: [github, pypi, npm, go, crates, debian, ubuntu, alpine, maven, rubygems, huggingface, anthropic, openai]\n", ""},
+		{"include: [github, pypi, npm, go, crates, debian, ubuntu, alpine, maven, rubygems, huggingface, anthropic, openai, gitlab, openrouter, gemini, mistral, slack]\n", ""},
 		{"sandbox:\n  egress_rules: []\n  mask_paths: [secrets]\n  read_paths:\n    - ./secrets/x\n    - secretsy\n", "5 masked_grant"},
 		{"sandbox:\n  egress_rules: [GET http://a.test, CONNECT b.test:443, \"GET d.test:8443\"]\n  credential_proxy:\n    - {type: https_bearer, source: {env: T}, targets: [a.test,\n       \"d.test:8443\", d.test]}\n", "4 credential_unreached, 5 credential_unreached"},
 		{"sandbox:\n  egress_rules: [GET api.github.com]\n  credential_proxy:\n    - {type: gh_basic, source: {env: T}}\n", ""},

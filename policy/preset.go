@@ -2,42 +2,69 @@ package policy
 
 import (
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/egressd/egressd/credbroker"
+	"github.com/egressd/egressd/rules"
 )
 
 // credentialPreset is an entry by name. Every preset says own: replace: with a
 // key of an attacker's, data would leave through an allowed host.
 type credentialPreset struct {
-	kind, header, env string
-	targets           []string
-	ranges            bool
-	// leakPass are the hosts of a model's API, where a placeholder in a body
-	// passes: without it an agent that printed its environment once could
-	// never speak to its model again.
-	leakPass []string
+	kind, header, username string
+	// env are the variables of the placeholder. The secret is read from the
+	// first, unless source says otherwise.
+	env []string
+	// targets are the hosts; none where every user has another one.
+	targets []string
+	ranges  bool
+	// model says that the hosts are a model's API, where a placeholder in a body
+	// passes: without it an agent that printed its environment once could never
+	// speak to its model again.
+	model bool
+	// needs are keys that only the user knows.
+	needs []string
+	// denies are the calls of the service whose answers are new secrets, each
+	// METHODS PATH or, where only one of its hosts has it, METHODS HOST/PATH:
+	// rules that deny them come with the entry.
+	denies []string
 }
 
-// credentialPresets are the names that `preset` of an entry knows. The secret
-// is read from the variable that is also the placeholder's inside, unless
-// source and env say otherwise.
+// credentialPresets are the names that `preset` of an entry knows.
 var credentialPresets = map[string]credentialPreset{
-	"anthropic":   {kind: credbroker.HTTPSHeader, header: "x-api-key", env: "ANTHROPIC_API_KEY", targets: []string{"api.anthropic.com"}, leakPass: []string{"api.anthropic.com"}},
-	"openai":      {kind: credbroker.HTTPSBearer, env: "OPENAI_API_KEY", targets: []string{"api.openai.com"}, leakPass: []string{"api.openai.com"}},
-	"openrouter":  {kind: credbroker.HTTPSBearer, env: "OPENROUTER_API_KEY", targets: []string{"openrouter.ai"}, leakPass: []string{"openrouter.ai"}},
-	"gemini":      {kind: credbroker.HTTPSHeader, header: "x-goog-api-key", env: "GEMINI_API_KEY", targets: []string{"generativelanguage.googleapis.com"}, leakPass: []string{"generativelanguage.googleapis.com"}},
-	"mistral":     {kind: credbroker.HTTPSBearer, env: "MISTRAL_API_KEY", targets: []string{"api.mistral.ai"}, leakPass: []string{"api.mistral.ai"}},
-	"github":      {kind: credbroker.GHBasic, env: "GH_TOKEN"},
-	"gitlab":      {kind: credbroker.HTTPSHeader, header: "PRIVATE-TOKEN", env: "GITLAB_TOKEN", targets: []string{"gitlab.com/api"}},
-	"huggingface": {kind: credbroker.HTTPSBearer, env: "HF_TOKEN", targets: []string{"huggingface.co"}, ranges: true},
-	"npm":         {kind: credbroker.HTTPSBearer, env: "NPM_TOKEN", targets: []string{"registry.npmjs.org"}},
+	"anthropic": {kind: credbroker.HTTPSHeader, header: "x-api-key", env: []string{"ANTHROPIC_API_KEY"}, targets: []string{"api.anthropic.com"}, model: true,
+		denies: []string{"* /v1/oauth/*", "* /api/oauth/*", "* /api/oauth/claude_cli/*"}},
+	"openai": {kind: credbroker.HTTPSBearer, env: []string{"OPENAI_API_KEY"}, targets: []string{"api.openai.com"}, model: true,
+		denies: []string{"POST /v1/organization/admin_api_keys", "POST /v1/organization/projects/*/service_accounts", "POST /v1/realtime/client_secrets", "POST /v1/realtime/sessions", "POST /v1/realtime/transcription_sessions"}},
+	"openrouter": {kind: credbroker.HTTPSBearer, env: []string{"OPENROUTER_API_KEY"}, targets: []string{"openrouter.ai"}, model: true,
+		denies: []string{"POST /api/v1/keys", "POST /api/v1/auth/keys"}},
+	"gemini": {kind: credbroker.HTTPSHeader, header: "x-goog-api-key", env: []string{"GEMINI_API_KEY"}, targets: []string{"generativelanguage.googleapis.com"}, model: true,
+		denies: []string{"POST /*/auth_tokens"}},
+	"mistral": {kind: credbroker.HTTPSBearer, env: []string{"MISTRAL_API_KEY"}, targets: []string{"api.mistral.ai"}, model: true},
+	"github": {kind: credbroker.GHBasic, env: []string{"GH_TOKEN"},
+		denies: []string{"POST api.github.com/**/installations/*/access_tokens", "* api.github.com/**/applications/*/token", "* api.github.com/**/applications/*/token/scoped", "POST api.github.com/**/app-manifests/*/conversions",
+			"POST api.github.com/**/repos/*/*/keys", "POST api.github.com/**/user/keys", "POST api.github.com/**/runners/registration-token",
+			"POST api.github.com/**/runners/generate-jitconfig", "* github.com/login/oauth/*"}},
+	"gitlab": {kind: credbroker.HTTPSHeader, header: "PRIVATE-TOKEN", env: []string{"GITLAB_TOKEN"}, targets: []string{"gitlab.com/api"},
+		denies: []string{"* /oauth/*", "POST /api/v4/**/access_tokens", "POST /api/v4/**/personal_access_tokens", "POST /api/v4/**/rotate", "POST /api/v4/**/deploy_tokens",
+			"POST /api/v4/**/triggers", "POST /api/v4/user/runners", "POST /api/v4/runners", "POST /api/v4/**/impersonation_tokens"}},
+	"huggingface": {kind: credbroker.HTTPSBearer, env: []string{"HF_TOKEN"}, targets: []string{"huggingface.co"}, ranges: true,
+		denies: []string{"* /oauth/*"}},
+	"jira": {kind: credbroker.HTTPSBasic, env: []string{"JIRA_API_TOKEN"}, needs: []string{"target", "username"},
+		denies: []string{"POST /rest/pats/*/tokens"}},
+	"npm": {kind: credbroker.HTTPSBearer, env: []string{"NPM_TOKEN"}, targets: []string{"registry.npmjs.org"},
+		denies: []string{"* /-/npm/v1/tokens", "* /-/npm/v1/tokens/**", "PUT /-/user/*", "* /-/v1/login"}},
+	"pypi": {kind: credbroker.HTTPSBasic, username: "__token__", env: []string{"TWINE_PASSWORD", "UV_PUBLISH_TOKEN"}, targets: []string{"upload.pypi.org"}},
+	"slack": {kind: credbroker.HTTPSBearer, env: []string{"SLACK_BOT_TOKEN"}, targets: []string{"slack.com/api", "files.slack.com"},
+		denies: []string{"* /api/oauth.*", "* /api/openid.*", "* /api/tooling.tokens.*", "* /api/apps.connections.open", "* /api/apps.manifest.*", "* /api/rtm.*"}},
 }
 
 // preset fills the entry in from the name; what is written beside it wins, and
 // is read afterwards.
-func (c *credential) preset(e *Environment) {
+func (c *credential) preset() {
 	v, ok := c.m.get("preset")
 	if !ok {
 		return
@@ -53,57 +80,67 @@ func (c *credential) preset(e *Environment) {
 		return
 	}
 	x := &c.entry
-	x.Preset, x.Type, x.Header, x.Own, x.Ranges = name, p.kind, p.header, "replace", p.ranges
-	x.Source = &credbroker.Source{Env: p.env}
+	x.Preset, x.Type, x.Header, x.Username, x.Own, x.Ranges = name, p.kind, p.header, p.username, "replace", p.ranges
+	x.Source = &credbroker.Source{Env: p.env[0]}
 	if !c.m.has("source") {
-		c.secrets = append(c.secrets, p.env)
+		c.secrets = append(c.secrets, p.env[0])
 	}
 	if p.kind != credbroker.GHBasic {
-		x.Env = []string{p.env}
+		x.Env = slices.Clone(p.env)
 	}
 	for _, t := range p.targets {
 		target, _ := parseTarget(t, false)
 		x.Targets = append(x.Targets, target)
 	}
-	for _, h := range p.leakPass {
-		if !slices.Contains(e.Sandbox.LeakPass, h) {
-			e.Sandbox.LeakPass = append(e.Sandbox.LeakPass, h)
+}
+
+// presetNeeds looks for the keys that a preset cannot fill in.
+func (c *credential) presetNeeds() {
+	p := credentialPresets[c.entry.Preset]
+	if c.entry.Type != p.kind {
+		return // another type has other needs
+	}
+	for _, key := range p.needs {
+		if key != "target" { // every type asks for that one
+			c.m.need(key, "the preset "+c.entry.Preset+" does not know it")
 		}
 	}
 }
 
-// rulePresets are the names that `include` knows: what the usual clients of a
-// service need to read from it. What hands out a secret there is denied.
-var rulePresets = map[string][]string{
-	"github": {
-		"GET,HEAD github.com/**", "POST github.com/*/*/git-upload-pack", "GET,HEAD codeload.github.com/**",
-		"GET,HEAD raw.githubusercontent.com/**", "GET,HEAD objects.githubusercontent.com/**",
-		"GET,HEAD release-assets.githubusercontent.com/**", "GET,HEAD api.github.com/**",
-	},
-	"pypi":   {"GET,HEAD pypi.org/simple/**", "GET,HEAD pypi.org/pypi/**", "GET,HEAD files.pythonhosted.org/**"},
-	"npm":    {"GET,HEAD registry.npmjs.org/**", "POST registry.npmjs.org/-/npm/v1/security/**", "!* registry.npmjs.org/-/npm/v1/tokens/**", "!* registry.npmjs.org/-/npm/v1/tokens"},
-	"go":     {"GET,HEAD proxy.golang.org/**", "GET,HEAD sum.golang.org/**"},
-	"crates": {"GET,HEAD index.crates.io/**", "GET,HEAD static.crates.io/**", "GET,HEAD crates.io/api/v1/crates/**"},
-	"debian": {"GET,HEAD deb.debian.org/**", "GET,HEAD security.debian.org/**"},
-	"ubuntu": {"GET,HEAD archive.ubuntu.com/**", "GET,HEAD security.ubuntu.com/**", "GET,HEAD ports.ubuntu.com/**"},
-	"alpine": {"GET,HEAD dl-cdn.alpinelinux.org/**"},
-	"maven":  {"GET,HEAD repo1.maven.org/maven2/**", "GET,HEAD repo.maven.apache.org/maven2/**"},
-	"rubygems": {
-		"GET,HEAD rubygems.org/**", "GET,HEAD index.rubygems.org/**", "!* rubygems.org/api/v1/api_key", "!* rubygems.org/api/v1/api_key.*",
-	},
-	"huggingface": {"GET,HEAD huggingface.co/**", "GET,HEAD *.hf.co/**"},
-	"anthropic":   {"POST api.anthropic.com/v1/messages/**", "POST api.anthropic.com/v1/messages", "GET api.anthropic.com/v1/models/**", "GET api.anthropic.com/v1/models"},
-	"openai": {
-		"POST api.openai.com/v1/responses", "POST api.openai.com/v1/chat/completions", "POST api.openai.com/v1/embeddings",
-		"GET api.openai.com/v1/models", "GET api.openai.com/v1/models/*",
-	},
+// presetGrants adds what a preset brings beside the entry: hosts where a
+// placeholder in a body passes, and rules that deny what hands out new secrets.
+func (c *credential) presetGrants(e *Environment) {
+	x := &c.entry
+	p := credentialPresets[x.Preset]
+	v, _ := c.m.get("preset")
+	denied := map[string]bool{}
+	for _, t := range x.Targets {
+		if p.model && !slices.Contains(e.Sandbox.LeakPass, t.Host) {
+			e.Sandbox.LeakPass = append(e.Sandbox.LeakPass, t.Host)
+		}
+		for _, call := range p.denies {
+			methods, path, _ := strings.Cut(call, " ")
+			host, path, _ := strings.Cut(path, "/")
+			text := "!" + methods + " " + ruleHost(t) + "/" + path
+			if elsewhere := host != "" && host != t.Host && slices.Contains(credentialTypes[x.Type].targets, t.Host); elsewhere || denied[text] {
+				continue
+			}
+			denied[text] = true
+			if r, err := rules.Parse(text); err == nil {
+				e.Rules, e.RulePos = append(e.Rules, r), append(e.RulePos, c.pos(v.spot()))
+			}
+		}
+	}
 }
 
-// Presets are the names that include takes beside files, with their rules.
-func Presets() map[string][]string {
-	out := map[string][]string{}
-	for name, list := range rulePresets {
-		out[name] = slices.Clone(list)
+// ruleHost is a target's host as a rule spells it, with a port that is not the
+// usual one.
+func ruleHost(t credbroker.Target) string {
+	if t.Port != 443 {
+		return net.JoinHostPort(t.Host, strconv.Itoa(t.Port))
 	}
-	return out
+	if strings.Contains(t.Host, ":") {
+		return "[" + t.Host + "]"
+	}
+	return t.Host
 }
