@@ -18,7 +18,11 @@ type Config struct {
 	// EnvExplicit is more of the environment where capture is explicit only, and
 	// replaces what Env says of the same variables.
 	EnvExplicit []string
-	Cwd         string // where it starts; shown read-only unless a grant opens it
+	// EnvLate is still more of the environment, asked for after Texts and
+	// replacing what Env says of the same variables: what is only known then.
+	// nil: there is none.
+	EnvLate func() []string `json:"-"`
+	Cwd     string          // where it starts; shown read-only unless a grant opens it
 
 	Grants      []mount.Grant
 	AllowHidden []string      // dot names that are not hidden at the top of a grant; nil is .venv alone

@@ -226,14 +226,22 @@ func (s *Session) ready(ctx context.Context) error {
 // environment is the program's: what was given, and who and where it is
 // inside.
 func (s *Session) environment() []string {
-	own := []string{"HOME=" + s.plan.Home, "TMPDIR=" + s.plan.Temp, "USER=" + s.id.inside.Name, "LOGNAME=" + s.id.inside.Name}
-	if s.explicit {
-		own = append(slices.Clone(s.cfg.EnvExplicit), own...)
+	env := s.cfg.Env
+	if s.cfg.EnvLate != nil {
+		env = override(env, s.cfg.EnvLate())
 	}
-	given := slices.DeleteFunc(slices.Clone(s.cfg.Env), func(e string) bool {
-		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(e, o[:strings.IndexByte(o, '=')+1]) })
+	if s.explicit {
+		env = override(env, s.cfg.EnvExplicit)
+	}
+	return override(env, []string{"HOME=" + s.plan.Home, "TMPDIR=" + s.plan.Temp, "USER=" + s.id.inside.Name, "LOGNAME=" + s.id.inside.Name})
+}
+
+// override is an environment with some variables set anew.
+func override(env, more []string) []string {
+	given := slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		return slices.ContainsFunc(more, func(o string) bool { return strings.HasPrefix(e, o[:strings.IndexByte(o, '=')+1]) })
 	})
-	return append(given, own...)
+	return append(given, more...)
 }
 
 // watch begins to look at what is hidden or read-only, before it is mounted.
