@@ -1,0 +1,116 @@
+package redact
+
+import (
+	"io"
+	"sync"
+)
+
+// readSize is how much of an origin's body is read at a time, in bytes: twice
+// what one record of TLS brings.
+const readSize = 32 << 10
+
+var reads = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// body is an answer's body that is scanned as it streams. Read and Close may be
+// called at once, but not two Reads.
+type body struct {
+	from  io.Closer
+	src   io.Reader
+	scan  scanner
+	sieve *sieve
+	ahead *ahead // nil without linger
+
+	buffer *[readSize]byte
+	out    []byte // what may go out
+	gone   int    // how much of it did
+	err    error  // behind out
+
+	came, went int64 // bytes since nothing was held, for linger
+	resized    bool  // and they cannot be compared, since something was replaced
+}
+
+func newBody(from io.Closer, src io.Reader, s *sieve, scan scanner) *body {
+	b := &body{from: from, src: src, scan: scan, sieve: s}
+	if s.Linger > 0 {
+		b.ahead = newAhead(src, s.Linger)
+	}
+	return b
+}
+
+// Read returns what may go out as soon as there is something.
+func (b *body) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for b.gone == len(b.out) {
+		if b.err != nil {
+			return 0, b.err
+		}
+		b.out, b.gone = b.out[:0], 0
+		b.fill()
+		b.went += int64(len(b.out))
+		if entries := b.scan.Entries(); len(entries) > 0 {
+			b.sieve.note(entries)
+			_, b.resized = b.scan.(plain) // asterisks are as many as what they cover
+		}
+	}
+	n := copy(p, b.out[b.gone:])
+	b.gone += n
+	return n, nil
+}
+
+// fill waits for the origin, or for the clock.
+func (b *body) fill() {
+	if b.ahead != nil {
+		chunk, late := b.ahead.next(b.held())
+		if late {
+			b.out = b.scan.Release(b.out)
+			b.came, b.went, b.resized = 0, -int64(len(b.out)), false
+			return
+		}
+		b.take(chunk.data, chunk.err)
+		b.ahead.taken(chunk)
+		return
+	}
+	if b.buffer == nil {
+		b.buffer = reads.Get().(*[readSize]byte)
+	}
+	n, err := b.src.Read(b.buffer[:])
+	b.take(b.buffer[:n], err)
+	if b.err != nil {
+		reads.Put(b.buffer)
+		b.buffer = nil
+	}
+}
+
+// take scans what came. Where the origin ended, be it too early, what was held
+// goes out: it is scanned to its end. Behind what cannot be scanned nothing
+// does.
+func (b *body) take(p []byte, err error) {
+	var refused error
+	b.came += int64(len(p))
+	if b.out, refused = b.scan.Write(b.out, p); refused != nil {
+		b.err = refused
+		return
+	}
+	if err != nil {
+		b.out, b.err = b.scan.Close(b.out), err
+	}
+}
+
+// held is how many bytes are kept back, or may be.
+func (b *body) held() int64 {
+	if b.resized {
+		return min(b.came, int64(b.sieve.Set.Hold()))
+	}
+	return b.came - b.went
+}
+
+// Close closes the origin's body, which ends a Read that waits for it.
+func (b *body) Close() error {
+	err := b.from.Close()
+	if b.ahead != nil {
+		b.ahead.stop()
+	}
+	return err
+}

@@ -1,0 +1,90 @@
+package redact
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/egressd/egressd/credbroker/scan"
+)
+
+// sums are the fields that are computed over a body's bytes (RFC 9530, and the
+// older ones of RFC 1864 and 3230).
+var sums = []string{"Content-Md5", "Digest", "Content-Digest", "Repr-Digest"}
+
+func dropSums(h http.Header) {
+	for _, name := range sums {
+		delete(h, name)
+	}
+}
+
+// Names makes the set for [Config].Names out of the one for Config.Set.
+func Names(secrets []scan.Secret) *scan.Set {
+	lower := make([]scan.Secret, len(secrets))
+	for i, s := range secrets {
+		s.Value = []byte(strings.ToLower(string(s.Value)))
+		lower[i] = s
+	}
+	return scan.New(lower)
+}
+
+// sieve is what is looked for in one answer, and what was found of it.
+type sieve struct {
+	Config
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+// note tells of each entry once.
+func (s *sieve) note(entries []string) {
+	if len(entries) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, entry := range entries {
+		if s.told[entry] {
+			continue
+		}
+		if s.told == nil {
+			s.told = make(map[string]bool)
+		}
+		s.told[entry] = true
+		if s.Note != nil {
+			s.Note(entry)
+		}
+	}
+}
+
+// fields makes a head or a trailer safe, in place. A length is no text: it is
+// what frames the answer, and is settled with the body.
+func (s *sieve) fields(h map[string][]string) {
+	var text []byte
+	for name, values := range h {
+		if name == "Content-Length" {
+			continue
+		}
+		if s.inName(name) {
+			delete(h, name)
+			continue
+		}
+		for i, v := range values {
+			text = append(text[:0], v...)
+			if clean, entries := s.Set.Text(text); len(entries) > 0 {
+				values[i] = string(clean)
+				s.note(entries)
+			}
+		}
+	}
+}
+
+// inName looks for a find in a field's name, as it stands and, since net/http
+// writes names in a case of its own, without case.
+func (s *sieve) inName(name string) bool {
+	_, entries := s.Set.Text([]byte(name))
+	if len(entries) == 0 && s.Names != nil {
+		_, entries = s.Names.Text([]byte(strings.ToLower(name)))
+	}
+	s.note(entries)
+	return len(entries) > 0
+}

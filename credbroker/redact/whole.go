@@ -1,0 +1,53 @@
+package redact
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// whole scans an answer that turns out to be short before its head goes out, and
+// gives it the length that it then has. What is too long comes back, to be
+// scanned as it streams.
+func (s *sieve) whole(res *http.Response, src io.Reader, how kind) (rest io.Reader, err error) {
+	data, err := io.ReadAll(io.LimitReader(src, mostWhole+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the answer: %w", err)
+	}
+	if len(data) > mostWhole {
+		return io.MultiReader(bytes.NewReader(data), src), nil
+	}
+	clean, entries, err := s.text(data, how)
+	if err != nil {
+		return nil, err
+	}
+	s.note(entries)
+	if len(entries) > 0 {
+		dropSums(res.Header)
+		delete(res.Header, "Etag")
+	}
+	if err := res.Body.Close(); err != nil {
+		return nil, fmt.Errorf("closing the answer: %w", err)
+	}
+	res.ContentLength = int64(len(clean))
+	res.Header["Content-Length"] = []string{strconv.Itoa(len(clean))}
+	res.Body = io.NopCloser(bytes.NewReader(clean))
+	return nil, nil
+}
+
+// text scans a body that is whole.
+func (s *sieve) text(data []byte, how kind) (clean []byte, entries []string, err error) {
+	if how == text {
+		clean, entries = s.Set.Text(data)
+		return clean, entries, nil
+	}
+	scan := s.scanner(how)
+	clean, err = scan.Write(make([]byte, 0, len(data)), data)
+	if err != nil {
+		return nil, nil, err
+	}
+	clean = scan.Close(clean)
+	return clean, scan.Entries(), nil
+}
