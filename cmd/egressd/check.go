@@ -57,6 +57,9 @@ warnings.`,
 			if len(errs) > 0 || failed > 0 || strict && len(warnings) > 0 {
 				return exitCode(1)
 			}
+			for _, c := range p.Credentials {
+				fmt.Fprintln(out, "credential "+policy.Sentence(c))
+			}
 			_, err = fmt.Fprintf(out, "ok: %s, %s\n", count(len(p.Rules), "rule"), count(len(p.Credentials), "credential"))
 			return err
 		},

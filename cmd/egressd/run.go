@@ -67,6 +67,9 @@ Exit status: CMD's, 128+n if signal n ended it; 125 when egressd itself fails,
 // run is one session of the main job, from the policy to the program's status.
 func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	begin := time.Now()
+	if err := harden(); err != nil {
+		return 0, err
+	}
 	// A start makes some megabytes of garbage within milliseconds, and every
 	// collection would make the user wait.
 	collect := debug.SetGCPercent(-1)

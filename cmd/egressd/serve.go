@@ -60,6 +60,9 @@ limits.shutdown_grace. The session's certificate authority is new at each start
 
 func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) {
 	begin := time.Now()
+	if err := harden(); err != nil {
+		return err
+	}
 	src, err := newSource(f.policyFlags)
 	if err != nil {
 		return err
