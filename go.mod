@@ -7,6 +7,7 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/elazarl/goproxy v1.9.4
 	github.com/gobwas/glob v1.1.0
+	github.com/godbus/dbus/v5 v5.2.4
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9

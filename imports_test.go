@@ -21,7 +21,7 @@ const module = "github.com/egressd/egressd"
 var house = map[string]struct{ ours, outside []string }{
 	"rules":      {nil, []string{"github.com/gobwas/glob", "golang.org/x/net/idna"}},
 	"ca":         {nil, []string{"software.sslmate.com/src/go-pkcs12"}},
-	"credbroker": {nil, nil},
+	"credbroker": {nil, []string{"github.com/godbus/dbus", "golang.org/x/sys"}},
 	"netguard":   {nil, nil},
 	"audit":      {nil, nil},
 	"netns":      {nil, []string{"github.com/vishvananda/netlink", "golang.org/x/sys", "golang.org/x/net/dns/dnsmessage"}},
