@@ -13,8 +13,8 @@ build:
 
 # Manual pages, one for each command, below man/; `egressd completion` prints
 # what shells complete by.
-man: build
-	./egressd man man
+man:
+	$(GO) run -tags man ./cmd/egressd man man
 
 run: deps-run build
 	bash examples/tour/run.sh ./egressd

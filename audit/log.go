@@ -87,12 +87,6 @@ func open(c Config, p *place) (_ *Log, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.File == "" {
-		// A record that cannot be tidied can still be written.
-		if err := prune(p.root, c.Session, c.Keep); err != nil {
-			l.warn(fmt.Errorf("removing old records: %w", err))
-		}
-	}
 	if !l.holdEnd() {
 		return nil, &Unavailable{errTotal}
 	}
@@ -105,6 +99,15 @@ func open(c Config, p *place) (_ *Log, err error) {
 	start.Kind = KindSessionStart
 	if err := l.Append(&start); err != nil {
 		return nil, err
+	}
+	if c.File == "" {
+		// Beside whatever the session begins with; Close waits for it.
+		l.wg.Go(func() {
+			// A record that cannot be tidied can still be written.
+			if err := prune(p.root, c.Session, c.Keep); err != nil {
+				l.warn(fmt.Errorf("removing old records: %w", err))
+			}
+		})
 	}
 	return l, nil
 }

@@ -52,8 +52,17 @@ var storesBelow = []string{
 
 var jdkFolders = []string{
 	"/usr/lib/jvm/*", "/usr/lib64/jvm/*", "/usr/java/*", "/usr/local/java/*", "/usr/local/openjdk*", "/usr/local/jdk*",
-	"/usr/local/*jdk*", "/opt/*", "/opt/java/*", "/opt/*/jbr", "/usr/share/*/jbr", "/snap/*/current/jbr",
+	"/usr/local/*jdk*", "/opt/*", "/opt/java/*", "/opt/*/jbr", "/snap/*/current/jbr",
 	"/nix/var/nix/profiles/default/lib/openjdk", "/home/linuxbrew/.linuxbrew/opt/openjdk*/libexec",
+}
+
+// ideFolders are where packages of development tools bring a JDK of their own
+// below /usr/share, by name: that folder has too many to look into each at
+// every start.
+var ideFolders = []string{
+	"idea", "intellij-idea", "intellij-idea-ce", "intellij-idea-community-edition", "intellij-idea-ultimate-edition",
+	"pycharm", "pycharm-community", "pycharm-professional", "android-studio", "clion", "goland", "webstorm",
+	"phpstorm", "rider", "rubymine", "datagrip", "dataspell", "rustrover", "aqua",
 }
 
 var homeFolders = []string{
@@ -72,6 +81,9 @@ func JavaStores(root, home string, jdks []string) []string {
 		for _, f := range homeFolders {
 			folders = append(folders, filepath.Join(home, f))
 		}
+	}
+	for _, ide := range ideFolders {
+		jdks = append(slices.Clip(jdks), filepath.Join("/usr/share", ide, "jbr"))
 	}
 	for _, folder := range folders {
 		found, err := filepath.Glob(filepath.Join(root, folder))

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
-	"encoding/asn1"
-	"encoding/pem"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -109,22 +107,41 @@ func SystemRoots(files, dirs []string) (*Roots, error) {
 	if err != nil {
 		return nil, err
 	}
-	spread(len(sources), func(i int) { sources[i].read() })
+	// Folders mostly hold what the bundle holds: what was seen there as text
+	// need not be decoded again.
+	named := slices.IndexFunc(sources, func(s rootSource) bool { return !s.whole })
+	if named < 0 {
+		named = len(sources)
+	}
+	spread(named, func(i int) { sources[i].read(nil) })
+	known := map[string]bool{}
+	for _, s := range sources[:named] {
+		for _, c := range s.certs {
+			known[string(c.text)] = true
+		}
+	}
+	spread(len(sources)-named, func(i int) { sources[named+i].read(known) })
 	r := &Roots{}
+	size := 0
+	for _, s := range sources {
+		for _, c := range s.certs {
+			size += len(c.der)*3/2 + 64
+		}
+	}
+	r.pem = make([]byte, 0, size)
 	seen := map[[sha256.Size]byte]bool{}
 	for _, s := range sources {
 		// A link whose file was removed is common in a folder, and no root.
 		if s.err != nil && (s.whole || !os.IsNotExist(s.err)) {
 			return nil, fmt.Errorf("reading roots: %w", s.err)
 		}
-		if s.whole && len(s.ders) == 0 {
+		if s.whole && len(s.certs) == 0 {
 			return nil, fmt.Errorf("reading roots: %s holds no certificate", s.path)
 		}
-		for _, der := range s.ders {
-			if sum := sha256.Sum256(der); !seen[sum] {
+		for _, c := range s.certs {
+			if sum := sha256.Sum256(c.der); !seen[sum] {
 				seen[sum] = true
-				r.ders = append(r.ders, der)
-				r.pem = append(r.pem, encode(der)...)
+				r.ders, r.pem = append(r.ders, c.der), c.encode(r.pem)
 			}
 		}
 	}
@@ -149,7 +166,7 @@ func spread(n int, f func(int)) {
 type rootSource struct {
 	path  string
 	whole bool // named, so that it must be there and hold a root
-	ders  [][]byte
+	certs []rootText
 	err   error
 }
 
@@ -189,29 +206,6 @@ func sourcesOf(files, dirs []string) ([]rootSource, error) {
 	return out, nil
 }
 
-func (s *rootSource) read() {
-	data, err := os.ReadFile(s.path)
-	if err != nil {
-		s.err = err
-		return
-	}
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		// A sequence of DER, at least: what a library inside cannot read must not
-		// keep it from reading the rest.
-		if block.Type == "CERTIFICATE" && wellFormed(block.Bytes) {
-			s.ders = append(s.ders, block.Bytes)
-		}
-	}
-}
-
-// wellFormed says that the bytes are one DER sequence of three values, as a
-// certificate is (RFC 5280, 4.1), which is quick to see.
-func wellFormed(der []byte) bool {
-	var v struct{ TBS, Algorithm, Signature asn1.RawValue }
-	rest, err := asn1.Unmarshal(der, &v)
-	return err == nil && len(rest) == 0
-}
-
 // Bundle is roots and the authority's PEM in one file, for programs in the
 // sandbox.
 func Bundle(roots, authority []byte) []byte {
@@ -238,8 +232,4 @@ func (i *Issuer) UpstreamRoots(all ...*Roots) *x509.CertPool {
 		}
 	}
 	return pool
-}
-
-func encode(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }

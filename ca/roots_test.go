@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +71,43 @@ func TestSystemRoots(t *testing.T) {
 	}
 	if _, err := SystemRoots(nil, []string{host + "/none"}); err == nil {
 		t.Error("a folder that is not there: no error")
+	}
+}
+
+// However a file spells its certificates, and whichever way it is read, the
+// bundle has each once, as others read it.
+func TestRootsAreReadAlike(t *testing.T) {
+	first, second := root(t), root(t)
+	long := regexp.MustCompile(`(?m)^(\S{64})\n(\S{64})\n`).ReplaceAll(second, []byte("$1$2\n"))
+	for name, file := range map[string][]byte{
+		"plain":                         slices.Concat(first, second),
+		"the same twice":                slices.Concat(first, second, first),
+		"long lines":                    slices.Concat(first, long),
+		"CR LF":                         bytes.ReplaceAll(slices.Concat(first, second), []byte("\n"), []byte("\r\n")),
+		"no break at the end":           bytes.TrimSuffix(slices.Concat(first, second), []byte("\n")),
+		"text before, between, after":   slices.Concat([]byte("CN=a\n"), first, []byte("\n# b\n"), second, []byte("c\n")),
+		"a header":                      bytes.Replace(slices.Concat(first, second), []byte("CERTIFICATE-----\n"), []byte("CERTIFICATE-----\nX-Y: z\n\n"), 1),
+		"a block of another kind":       slices.Concat(first, []byte("-----BEGIN X-----\nAAAA\n-----END X-----\n"), second),
+		"a block that is none":          slices.Concat(first, []byte("-----BEGIN CERTIFICATE-----\nAA!A\n-----END CERTIFICATE-----\n"), second),
+		"a block that does not end":     slices.Concat(first, second, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n")),
+		"a block that is no sequence":   slices.Concat(first, []byte("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), second),
+		"an empty block":                slices.Concat(first, []byte("-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"), second),
+		"longer than one read":          slices.Concat(first, second, bytes.Repeat(first, 20)),
+		"plain, and more in the folder": first,
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			put(t, dir+"/bundle.pem", file)
+			put(t, dir+"/hashed/00000000.0", first)
+			put(t, dir+"/hashed/00000001.0", second)
+			got, err := SystemRoots([]string{dir + "/bundle.pem"}, []string{dir + "/hashed"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := slices.Concat(first, second); !bytes.Equal(got.PEM(), want) || got.Len() != 2 {
+				t.Errorf("%d roots:\n%s", got.Len(), got.PEM())
+			}
+		})
 	}
 }
 

@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strconv"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,23 +36,32 @@ type chain struct {
 	said     *tail    // by bwrap, on stderr
 }
 
-// startHelper starts the helper with everything it needs and waits until it
-// has become bwrap.
+// end kills what was started and closes what leads to it.
+func (c *chain) end() {
+	if c.child != nil {
+		c.child.kill()
+	}
+	for _, end := range []*control{c.launcher, c.keeper} {
+		if end != nil {
+			_ = end.close()
+		}
+	}
+}
+
+// startHelper gives a helper what it needs and waits until it has become bwrap.
 func (s *Session) startHelper(ctx context.Context) error {
-	mounts, launcher, err := s.cloneMounts()
-	defer func() { closeFiles(append(mounts, launcher)) }()
+	h, err := s.helper()
 	if err != nil {
 		return err
 	}
-	task := helperTask{
-		Listeners: s.cfg.Network == Captured, Loopback: s.cfg.Network == NoNetwork,
-		LauncherFD: -1, RootFDs: len(mounts), BwrapArgv0: s.bwrap,
+	s.chain = h.chain
+	defer h.leave()
+	mounts, err := s.cloneMounts(h.idmap)
+	defer func() { closeFiles(mounts) }()
+	if err != nil {
+		return err
 	}
-	if launcher != nil {
-		task.LauncherFD = helperMounts + len(mounts)
-	}
-	task.Plan = s.plan
-	plan, err := parcel("plan", task)
+	plan, err := parcel("plan", helperTask{Plan: s.plan, BwrapArgv0: s.bwrap, Image: h.image != nil})
 	if err != nil {
 		return err
 	}
@@ -64,44 +72,21 @@ func (s *Session) startHelper(ctx context.Context) error {
 	}
 	bwrap := os.NewFile(uintptr(bwrapFD), s.bwrap)
 	defer func() { _ = bwrap.Close() }()
-	talk, talkEnd, err := controlPair()
+	// A helper that has failed is heard below, whatever could not be sent to it.
+	err = h.talk.send(message{Kind: kindTask, Mounts: len(mounts)}, plan, bwrap)
+	for batch := range slices.Chunk(mounts, maxFiles) {
+		err = errors.Join(err, h.talk.send(message{Kind: kindMounts}, batch...))
+	}
+	if err == nil {
+		err = s.sendTexts(h.talk)
+	}
+	if heard := s.hearHelper(ctx, h.talk); heard != nil {
+		return heard
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = errors.Join(talk.close(), talkEnd.Close()) }()
-	hail, hailEnd, err := controlPair()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = hailEnd.Close() }()
-	s.chain.launcher = hail
-	keep, keepEnd, err := controlPair()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = keepEnd.Close() }()
-	s.chain.keeper = keep
-
-	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{helperName}, Env: []string{}, Stderr: s.chain.said,
-		SysProcAttr: namespaces(s.id, s.cfg.Network != HostNetwork), WaitDelay: time.Second}
-	cmd.ExtraFiles = append([]*os.File{talkEnd, plan, hailEnd, bwrap, keepEnd}, mounts...)
-	if launcher != nil {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, launcher)
-		image, err := aside(launcher, cmd.ExtraFiles)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = image.Close() }()
-		cmd.Path = "/proc/self/fd/" + strconv.Itoa(int(image.Fd()))
-	}
-	if s.chain.child, err = startChild(cmd); err != nil {
-		return &forbidden{"namespaces", err}
-	}
-	_ = errors.Join(talkEnd.Close(), hailEnd.Close(), keepEnd.Close()) // else their ends would never be seen
-	if err := s.sendTexts(talk); err != nil {
-		return err
-	}
-	return s.hearHelper(ctx, talk)
+	return s.serveEarly(ctx)
 }
 
 // hearHelper takes the listeners and waits for the end of the helper's control,
@@ -130,6 +115,8 @@ func (s *Session) hearHelper(ctx context.Context, talk *control) error {
 			if err := s.doors.take(files, m.IPv6); err != nil {
 				return err
 			}
+		case m.Kind == kindSpares:
+			s.spares = files
 		case m.Kind == kindFailed && denied(unix.Errno(m.Errno)):
 			return &forbidden{m.Step, errors.New(m.Error)}
 		default:
@@ -170,59 +157,33 @@ func (s *Session) hearLauncher(ctx context.Context) error {
 }
 
 // cloneMounts makes, for a run of root, the mounts that the sandbox's uid
-// could not reach itself: every granted path and egressd's binary.
-func (s *Session) cloneMounts() ([]*os.File, *os.File, error) {
+// could not reach itself: every granted path. idmap is the user namespace that
+// maps their owners, nil for none.
+func (s *Session) cloneMounts(idmap *os.File) ([]*os.File, error) {
 	if !s.id.root {
-		return nil, nil, nil
-	}
-	idmap := -1
-	if s.id.invented {
-		f, err := idmapFor(s.id.uid, s.id.gid)
-		if err != nil {
-			return nil, nil, &mount.IdmapError{Path: "/", Err: err}
-		}
-		defer func() { _ = f.Close() }()
-		idmap = int(f.Fd())
+		return nil, nil
 	}
 	var mounts []*os.File
 	for i := range s.plan.Roots {
-		f, err := mount.Clone(s.plan.Roots[i].Source, idmap)
+		f, err := mount.Clone(s.plan.Roots[i].Source, fdOf(idmap))
 		if err != nil {
-			return mounts, nil, s.cannotClone(err)
+			return mounts, cannotClone(err)
 		}
 		mounts = append(mounts, f)
 		s.plan.Roots[i].Clone = len(mounts)
 	}
-	launcher, err := mount.Clone("/proc/self/exe", idmap)
-	if err != nil {
-		return mounts, nil, s.cannotClone(err)
-	}
-	return mounts, launcher, nil
+	return mounts, nil
 }
 
 // cannotClone tells a host that forbids mounts from one that only cannot map
 // owners.
-func (s *Session) cannotClone(err error) error {
+func cannotClone(err error) error {
 	var idmap *mount.IdmapError
 	var errno unix.Errno
 	if !errors.As(err, &idmap) && errors.As(err, &errno) && denied(errno) {
 		return &forbidden{"mounts", err}
 	}
 	return err
-}
-
-// aside copies a descriptor to a number that starting a child with the files
-// does not touch: the child is executed through it.
-func aside(f *os.File, files []*os.File) (*os.File, error) {
-	above := 0
-	for _, x := range files {
-		above = max(above, int(x.Fd()))
-	}
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, above+len(files)+16)
-	if err != nil {
-		return nil, fmt.Errorf("copying a descriptor: %w", err)
-	}
-	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 // tail keeps the end of what was written to it.

@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -43,8 +44,14 @@ type Config struct {
 	Limits  Limits
 	Streams Streams
 	Path    string // PATH of the caller, where bwrap is looked for
+	Ahead   *Ahead `json:"-"` // a helper that was started before; nil: none
 	Publish []Publish
 	Event   func(Event)
+	// Early is called, with capture alone, when the network is up and there is
+	// nothing inside yet, beside the rest of the start: to serve the listeners
+	// and to try them by Dial, Refuses and Resolve (four TCP and two UDP sockets
+	// of IPv4, one of each of IPv6). Start waits for it, and fails with it.
+	Early func(context.Context, *Session) error `json:"-"`
 }
 
 // check refuses a configuration that no sandbox could be made from.

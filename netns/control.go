@@ -27,8 +27,10 @@ type message struct {
 	Errno int    `json:",omitempty"` // the kernel's word for it
 	Code  int    `json:",omitempty"` // of a program that cannot be started: its status
 
-	Step string `json:",omitempty"` // of the helper: what it was at
-	IPv6 bool   `json:",omitempty"` // of the helper: the namespace has it
+	Step    string  `json:",omitempty"` // of the helper: what it was at
+	IPv6    bool    `json:",omitempty"` // of the helper: the namespace has it
+	Network Network `json:",omitempty"` // of begin
+	Mounts  int     `json:",omitempty"` // of task: how many mounts follow
 
 	Domain, Type, Protocol int     `json:",omitempty"` // of a socket
 	Pty                    bool    `json:",omitempty"` // of prepare: make a terminal
@@ -43,7 +45,11 @@ type message struct {
 
 // Kinds of messages, and who says them.
 const (
+	kindBegin     = "begin"     // egressd to the helper: bring this network up
+	kindTask      = "task"      // egressd to the helper: the plan, and bwrap
+	kindMounts    = "mounts"    // egressd to the helper: detached mounts, maxFiles or fewer
 	kindListeners = "listeners" // helper: nine sockets
+	kindSpares    = "spares"    // helper: bare sockets
 	kindFailed    = "failed"    // helper, launcher: it ends now
 	kindHello     = "hello"     // launcher: here
 	kindTexts     = "texts"     // egressd to the helper: the texts of the files, as one descriptor

@@ -263,3 +263,31 @@ func TestCalledOff(t *testing.T) {
 		}
 	}
 }
+
+// A helper that was started ahead is taken where it fits, and ends where it
+// does not; the sandbox is the same.
+func TestAhead(t *testing.T) {
+	for _, as := range []int{0, 4242} {
+		if os.Geteuid() != 0 && as != os.Geteuid() {
+			as = os.Geteuid()
+		}
+		for _, how := range []string{"", "other", "unused"} {
+			t.Run(fmt.Sprintf("%d %q", as, how), func(t *testing.T) {
+				r := &run{As: as, Shell: "id -un; ls /proc | grep -c '^[0-9]'; ls -d /sys/class/net/* 2>/dev/null | wc -l", Network: Captured, Ahead: how, Check: true}
+				if how == "unused" {
+					r.Network = NoNetwork
+				}
+				before := procs(t)
+				if out := r.do(t); out.Code != 0 || out.Stderr != "" {
+					t.Errorf("%+v", out)
+				}
+				if os.Geteuid() != 0 {
+					return // the host's other processes come and go
+				}
+				if stay := left(t, before, 2*time.Second); len(stay) > 0 {
+					t.Errorf("left: %q", stay)
+				}
+			})
+		}
+	}
+}

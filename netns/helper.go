@@ -13,26 +13,19 @@ import (
 	"github.com/egressd/egressd/netns/seccomp"
 )
 
-// Descriptors that the helper is started with. From helperMounts on stand the
-// detached mounts.
+// Descriptors that the helper is started with.
 const (
 	helperControl  = 3 + iota
-	helperPlan     // a parcel of helperTask
 	helperLauncher // the launcher's end of its control
-	helperBwrap    // bwrap's binary, opened by path
 	helperKeeper   // the keeper's end of its control
-	helperMounts
+	helperImage    // a run of root: egressd's binary as the sandbox's user has it
 )
 
-// helperTask is what the helper is told.
+// helperTask is what the helper is told when all is known about the sandbox.
 type helperTask struct {
-	Plan        mount.Plan
-	Listeners   bool // bring the network up for capture and send the listeners
-	Loopback    bool // bring up lo alone
-	LauncherFD  int  // number of the binary's mount, or -1
-	RootFDs     int  // how many mounts follow
-	BwrapArgv0  string
-	Environment []string
+	Plan       mount.Plan
+	BwrapArgv0 string
+	Image      bool // helperImage is there
 }
 
 // helper is pid 1 of its pid namespace, root of its user namespace and alone
@@ -54,31 +47,40 @@ func helper() {
 }
 
 func runHelper(c *control, step *string) error {
-	var task helperTask
-	if _, err := unparcel(os.NewFile(helperPlan, "plan"), &task); err != nil {
+	*step = "network"
+	m, _, err := c.receive()
+	if err != nil {
 		return err
 	}
-	*step = "network"
-	if task.Loopback {
-		if err := loopbackUp(); err != nil {
-			return err
-		}
+	switch m.Network {
+	case NoNetwork:
+		err = loopbackUp()
+	case Captured:
+		err = serveNetwork(c)
 	}
-	if task.Listeners {
-		if err := serveNetwork(c); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
+	}
+	*step = "plan"
+	task, bwrap, roots, err := hearTask(c)
+	if err != nil {
+		return err
 	}
 	*step = "texts"
 	if err := hearTexts(c, &task.Plan); err != nil {
 		return err
 	}
 	*step = "mounts"
-	mounts := mount.Mounts{Launcher: task.LauncherFD}
-	for i := range task.RootFDs {
-		mounts.Roots = append(mounts.Roots, helperMounts+i)
+	mounts := mount.Mounts{Launcher: -1}
+	if task.Image {
+		mounts.Launcher = helperImage
 	}
-	if err := mount.Apply(&task.Plan, mounts); err != nil {
+	for _, f := range roots {
+		mounts.Roots = append(mounts.Roots, int(f.Fd()))
+	}
+	err = mount.Apply(&task.Plan, mounts)
+	runtime.KeepAlive(roots)
+	if err != nil {
 		return err
 	}
 	if len(task.Plan.Spots()) > 0 {
@@ -88,7 +90,35 @@ func runHelper(c *control, step *string) error {
 		}
 	}
 	*step = "bwrap"
-	return becomeBwrap(&task)
+	return becomeBwrap(&task, bwrap)
+}
+
+// hearTask takes what was not yet known when the helper was started: the plan,
+// bwrap's binary, opened by path, and the mounts to build of.
+func hearTask(c *control) (task helperTask, bwrap *os.File, roots []*os.File, err error) {
+	m, files, err := c.receive()
+	if err == nil && (m.Kind != kindTask || len(files) != 2) {
+		closeFiles(files)
+		err = errors.New("reading the plan: something else came")
+	}
+	if err != nil {
+		return task, nil, nil, err
+	}
+	if _, err := unparcel(files[0], &task); err != nil {
+		return task, nil, nil, err
+	}
+	for left := m.Mounts; left > 0; {
+		m, more, err := c.receive()
+		if err == nil && (m.Kind != kindMounts || len(more) == 0 || len(more) > left) {
+			closeFiles(more)
+			err = errors.New("reading the mounts: something else came")
+		}
+		if err != nil {
+			return task, nil, nil, err
+		}
+		roots, left = append(roots, more...), left-len(more)
+	}
+	return task, files[1], roots, nil
 }
 
 // serveNetwork makes the namespace one in which every address is local, and
@@ -104,12 +134,21 @@ func serveNetwork(c *control) error {
 	}
 	err = c.send(message{Kind: kindListeners, IPv6: ipv6}, listeners...)
 	closeFiles(listeners)
+	if err != nil {
+		return err
+	}
+	spares, err := openSpares(ipv6)
+	if err != nil {
+		return err
+	}
+	err = c.send(message{Kind: kindSpares}, spares...)
+	closeFiles(spares)
 	return err
 }
 
 // becomeBwrap replaces the helper. Nothing but the launcher's control and
 // bwrap's own files stays open.
-func becomeBwrap(task *helperTask) error {
+func becomeBwrap(task *helperTask, bwrap *os.File) error {
 	arguments, err := memoryFile("arguments", mount.Join(task.Plan.Arguments()))
 	if err != nil {
 		return err
@@ -135,8 +174,9 @@ func becomeBwrap(task *helperTask) error {
 			return fmt.Errorf("passing a descriptor on: %w", err)
 		}
 	}
-	err = unix.Exec("/proc/self/fd/"+strconv.Itoa(helperBwrap), argv, []string{})
+	err = unix.Exec("/proc/self/fd/"+strconv.Itoa(int(bwrap.Fd())), argv, []string{})
 	runtime.KeepAlive(files)
+	runtime.KeepAlive(bwrap)
 	return fmt.Errorf("executing bwrap: %w", err)
 }
 

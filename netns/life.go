@@ -95,6 +95,10 @@ func (s *Session) Close() error {
 		if s.launcher != nil {
 			<-s.launcher.ended
 		}
+		if s.early != nil {
+			<-s.early // of a start that failed, whose error it has
+		}
+		s.dropSpares()
 		if s.server != nil {
 			s.server.close()
 		}

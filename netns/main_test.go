@@ -28,9 +28,6 @@ import (
 // into namespaces of its own in which everything but a temporary folder is
 // read-only: a fault of the code under test must not reach the host's files.
 func TestMain(m *testing.M) {
-	if Child(os.Args) {
-		return
-	}
 	if len(os.Args) == 3 && os.Args[1] == "sandbox" {
 		os.Exit(beEgressd(os.Args[2]))
 	}
@@ -123,6 +120,7 @@ type run struct {
 	Forbid  bool   // the kernel refuses open_tree, as a host that forbids mounts
 	Publish []Publish
 	Binary  string // what to run instead of the test's binary
+	Ahead   string // how a helper was started ahead: "", "other" (for another folder) or "unused"
 	Leave   string // a signal to send the program 300 ms after the start
 
 	Home, Cwd string // made by prepare
@@ -312,6 +310,14 @@ func serveRun(cfg Config, r run) int {
 	}
 	ctx, stop := signal.NotifyContext(testContext(), syscall.SIGTERM)
 	defer stop()
+	if cfg.Network == Captured || r.Ahead != "" {
+		cwd := cfg.Cwd
+		if r.Ahead == "other" {
+			cwd = filepath.Dir(cwd)
+		}
+		cfg.Ahead = Begin(cwd, cfg.Invoker)
+		defer cfg.Ahead.Close()
+	}
 	s, err := Start(ctx, cfg)
 	if err != nil {
 		return fail(err)

@@ -24,6 +24,7 @@ type Session struct {
 	notes []string
 	bwrap string
 
+	ahead    *Ahead // to be taken, or nil
 	chain    chain
 	launcher *remote
 	doors    doorSet
@@ -31,13 +32,15 @@ type Session struct {
 	ipv6     bool
 	terminal *os.File
 	server   *nameServer
+	early    chan error // what Early came to, or nil where it was not called
 	public   *publisher
 	watcher  *watcher
 	keeper   *remote
 
 	mu      sync.Mutex
-	cookie  uint64 // of the network namespace
-	running bool   // the program has been started
+	cookie  uint64     // of the network namespace
+	spares  []*os.File // sockets inside
+	running bool       // the program has been started
 
 	close    sync.Once
 	closeErr error
@@ -68,10 +71,10 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{cfg: cfg}
-	var err error
-	if s.id, err = whoRuns(cfg.Cwd, cfg.Invoker); err != nil {
+	if err := s.settle(); err != nil {
 		return nil, err
 	}
+	var err error
 	if s.bwrap, err = FindBwrap(cfg.Path, writable(cfg)); err != nil {
 		return nil, err
 	}
@@ -86,6 +89,21 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// settle decides who the sandboxed processes are: who the helper that was
+// started ahead is for, if that one fits.
+func (s *Session) settle() (err error) {
+	a, c := s.cfg.Ahead, &s.cfg
+	if a != nil && c.Network == Captured && c.Capture != CaptureExplicit && a.cwd == c.Cwd && a.invoker == c.Invoker {
+		<-a.done
+		if a.helper != nil || a.err != nil {
+			s.ahead, s.id = a, a.id
+			return nil
+		}
+	}
+	s.id, err = whoRuns(c.Cwd, c.Invoker)
+	return err
 }
 
 // writable are the folders that a sandbox can write, or could have yesterday,
@@ -164,23 +182,26 @@ func (s *Session) try(ctx context.Context, way func(context.Context) error) erro
 	if err == nil {
 		return nil
 	}
-	if s.chain.child != nil {
-		s.chain.child.kill()
-	}
-	if s.chain.launcher != nil {
-		_ = s.chain.launcher.close()
-	}
-	if s.chain.keeper != nil {
-		_ = s.chain.keeper.close()
-	}
+	s.chain.end()
 	_ = s.doors.close()
+	if s.early != nil {
+		err = errors.Join(err, <-s.early)
+		s.early = nil
+	}
+	if s.server != nil {
+		s.server.close()
+		s.server = nil
+	}
+	s.dropSpares()
 	return err
 }
 
 // ready hands the program and its streams to the launcher and opens what is
 // opened from outside.
 func (s *Session) ready(ctx context.Context) error {
+	s.mu.Lock()
 	s.launcher = newRemote(s.chain.launcher, s.fromLauncher)
+	s.mu.Unlock()
 	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: s.environment(), Cwd: s.cfg.Cwd, Limits: s.cfg.Limits})
 	if err != nil {
 		return err
@@ -219,7 +240,13 @@ func (s *Session) ready(ctx context.Context) error {
 	if err := s.openDoors(ctx); err != nil {
 		return err
 	}
-	s.public, err = s.publish(s.cfg.Publish)
+	if s.public, err = s.publish(s.cfg.Publish); err != nil {
+		return err
+	}
+	if s.early != nil {
+		err, s.early = <-s.early, nil
+	}
+	s.dropSpares()
 	return err
 }
 
@@ -285,11 +312,33 @@ func (s *Session) openDoors(ctx context.Context) error {
 	if err != nil || !s.Transparent() {
 		return err
 	}
-	if s.server, err = newNameServer(s); err != nil {
+	if s.server == nil {
+		if err = s.serveNames(); err != nil {
+			return err
+		}
+	}
+	return s.server.setNames(s.cfg.Names)
+}
+
+func (s *Session) serveNames() (err error) {
+	if s.server, err = newNameServer(s); err == nil {
+		s.server.serve(&s.doors)
+	}
+	return err
+}
+
+// serveEarly answers questions and has the listeners served while bwrap builds
+// the view and the launcher starts.
+func (s *Session) serveEarly(ctx context.Context) error {
+	if s.cfg.Early == nil || !s.Transparent() {
+		return nil
+	}
+	if err := s.serveNames(); err != nil {
 		return err
 	}
-	s.server.serve(&s.doors)
-	return s.server.setNames(s.cfg.Names)
+	s.early = make(chan error, 1)
+	go func(early chan<- error) { early <- s.cfg.Early(ctx, s) }(s.early)
+	return nil
 }
 
 // checkMaster makes sure that a terminal's master is one: device 5:2.

@@ -7,15 +7,78 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
 
-// socket has the launcher make a bare socket inside. What comes is checked: a
-// program that has got hold of the launcher must not slip us a socket of
-// another namespace or kind.
+// openSpares makes, in the helper, the sockets that the self-test needs before
+// there is a launcher to make any.
+func openSpares(ipv6 bool) ([]*os.File, error) {
+	kinds := [][2]int{
+		{unix.AF_INET, unix.SOCK_STREAM}, {unix.AF_INET, unix.SOCK_STREAM},
+		{unix.AF_INET, unix.SOCK_STREAM}, {unix.AF_INET, unix.SOCK_STREAM},
+		{unix.AF_INET, unix.SOCK_DGRAM}, {unix.AF_INET, unix.SOCK_DGRAM},
+	}
+	if ipv6 {
+		kinds = append(kinds, [2]int{unix.AF_INET6, unix.SOCK_STREAM}, [2]int{unix.AF_INET6, unix.SOCK_DGRAM})
+	}
+	var out []*os.File
+	for _, k := range kinds {
+		fd, err := unix.Socket(k[0], k[1]|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			closeFiles(out)
+			return nil, fmt.Errorf("making a socket: %w", err)
+		}
+		out = append(out, os.NewFile(uintptr(fd), "spare"))
+	}
+	return out, nil
+}
+
+// spare is one of the helper's sockets, or nil where none of the kind is left.
+func (s *Session) spare(domain, kind int) *os.File {
+	s.mu.Lock()
+	spares := s.spares
+	s.mu.Unlock()
+	for _, f := range spares {
+		if s.checkSocket(int(f.Fd()), domain, kind) == nil {
+			s.mu.Lock()
+			i := slices.Index(s.spares, f)
+			if i >= 0 {
+				s.spares = slices.Delete(slices.Clone(s.spares), i, i+1)
+			}
+			s.mu.Unlock()
+			if i >= 0 {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// dropSpares closes what was not needed.
+func (s *Session) dropSpares() {
+	s.mu.Lock()
+	spares := s.spares
+	s.spares = nil
+	s.mu.Unlock()
+	closeFiles(spares)
+}
+
+// socket is a bare socket inside: a spare one, or one that the launcher makes.
+// What comes is checked: a program that has got hold of the launcher must not
+// slip us a socket of another namespace or kind.
 func (s *Session) socket(ctx context.Context, domain, kind int) (*os.File, error) {
-	_, files, err := s.launcher.ask(ctx, answerTime, message{Kind: kindSocket, Domain: domain, Type: kind})
+	if f := s.spare(domain, kind); f != nil {
+		return f, nil
+	}
+	s.mu.Lock()
+	launcher := s.launcher
+	s.mu.Unlock()
+	if launcher == nil {
+		return nil, errors.New("making a socket inside: there is no launcher yet")
+	}
+	_, files, err := launcher.ask(ctx, answerTime, message{Kind: kindSocket, Domain: domain, Type: kind})
 	if err != nil {
 		return nil, err
 	}

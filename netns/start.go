@@ -21,6 +21,12 @@ var dumpable sync.Mutex
 // descriptors: egressd holds secrets. What its own parent left open goes to no
 // child.
 func conceal() error {
+	dumpable.Lock()
+	defer dumpable.Unlock()
+	return concealLocked()
+}
+
+func concealLocked() error {
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("keeping descriptors from children: %w", err)
 	}
@@ -69,7 +75,7 @@ func forkDumpable(cmd *exec.Cmd) error {
 		return fmt.Errorf("allowing the id maps: %w", err)
 	}
 	err := cmd.Start()
-	return errors.Join(err, conceal())
+	return errors.Join(err, concealLocked())
 }
 
 // kill ends the child and everything below it, and waits.

@@ -16,6 +16,9 @@ const learnSilence = 500 * time.Millisecond
 // whatever pieces they come in, ends TLS where they are a ClientHello, and
 // hands it to the inner server. It returns once that is done.
 func (s *Server) enter(c *client) {
+	// The deadline in the past, by which the CONNECT's own read was ended, says
+	// nothing of what follows.
+	c.sawLate.Store(false)
 	patience := s.limits.ClientHelloTimeout
 	learns := s.current.Load().Learn && c.target.port != 443 && c.target.port != 80
 	if learns {

@@ -19,15 +19,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/egressd/egressd/netns"
 )
 
 func main() {
-	// The same binary is the helper and the launcher of a sandbox.
-	if netns.Child(os.Args) {
-		return
-	}
 	// The proxy's heap is small, and collecting it is a quarter of its work.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400)
@@ -140,8 +134,9 @@ func rootCommand() *cobra.Command {
 	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
 		runCommand(), serveCommand(), checkCommand(), explainCommand(), trustCommand(),
-		reloadCommand(), caCommand(), doctorCommand(), auditCommand(), versionCommand(), manCommand(), demoOrigin(),
+		reloadCommand(), caCommand(), doctorCommand(), auditCommand(), versionCommand(), demoOrigin(),
 	)
+	root.AddCommand(forPackagers()...)
 	return root
 }
 

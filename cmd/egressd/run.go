@@ -87,6 +87,11 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	var ahead *netns.Ahead
+	if capture != netns.CaptureExplicit {
+		ahead = netns.Begin(src.cwd, invoker(src.dirs))
+		defer ahead.Close()
+	}
 	p, err := src.enforced()
 	if err != nil {
 		return 0, err
@@ -97,7 +102,7 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if len(argv) == 0 {
 		argv = []string{shell()}
 	}
-	r := &runner{flags: f, src: src, policy: p, argv: argv, capture: capture, published: published}
+	r := &runner{flags: f, src: src, policy: p, argv: argv, capture: capture, published: published, ahead: ahead}
 	if r.cwd, err = src.workingFolder(p); err != nil {
 		return 0, err
 	}

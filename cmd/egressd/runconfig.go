@@ -10,6 +10,14 @@ import (
 	"github.com/egressd/egressd/netns"
 )
 
+// invoker is whose run it is, where egressd was started by sudo.
+func invoker(d dirs) netns.Invoker {
+	if d.uid == os.Getuid() {
+		return netns.Invoker{}
+	}
+	return netns.Invoker{SudoUID: d.uid, SudoGID: d.gid}
+}
+
 // config is the sandbox as the policy wants it.
 func (r *runner) config() netns.Config {
 	p, d := r.policy, r.src.dirs
@@ -19,9 +27,7 @@ func (r *runner) config() netns.Config {
 		Hidden:   slices.Concat(hidden(d, d.home), secretFiles(p), links),
 		ReadOnly: append(r.src.readOnly(p, r.cwd), git...), Home: d.home,
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
-	}
-	if d.uid != os.Getuid() {
-		c.Invoker = netns.Invoker{SudoUID: d.uid, SudoGID: d.gid}
+		Invoker: invoker(d), Ahead: r.ahead,
 	}
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
 	stores, loose := r.java()
@@ -29,7 +35,7 @@ func (r *runner) config() netns.Config {
 	var authority *ca.Issuer
 	switch {
 	case p.HasRules:
-		c.Network, c.Names = netns.Captured, r.sess.set
+		c.Network, c.Names, c.Early = netns.Captured, r.sess.set, r.early
 		authority = r.sess.issuer
 		c.Env = append(c.Env, proxyVariables(proxyURL)...)
 		if loose {

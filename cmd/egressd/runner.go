@@ -30,6 +30,7 @@ type runner struct {
 	cwd       string
 	grants    []mount.Grant
 	capture   netns.Capture
+	ahead     *netns.Ahead
 	published []netns.Publish
 	git       chan []string           // the caller's git identity, as variables
 	java      func() ([]string, bool) // what javaStores finds
@@ -40,6 +41,9 @@ type runner struct {
 	problem     string // why the program was not started
 	sess        *session
 	box         *netns.Session
+	doors       func() // waits for the ends of the doors; nil until they are served
+	tried       bool   // the network probes of the self-test have run
+	network     error  // what they found
 	streams     *streams.Streams
 }
 
@@ -151,11 +155,14 @@ func (r *runner) startRecord() audit.Record {
 
 // live serves the sandbox while its program runs.
 func (r *runner) live(ctx context.Context) (int, error) {
-	doors, err := r.openDoors()
-	if err != nil {
-		return 0, err
+	if r.doors == nil {
+		doors, err := r.openDoors()
+		if err != nil {
+			return 0, err
+		}
+		r.doors = doors
 	}
-	defer doors()
+	defer r.doors()
 	tested := make(chan error, 1)
 	go func() { tested <- r.selfTest(ctx) }()
 	stop, err := r.sess.control(ctx, r.writable())

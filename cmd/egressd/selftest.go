@@ -23,6 +23,29 @@ import (
 // selfTestTime bounds the whole self-test.
 const selfTestTime = 10 * time.Second
 
+// early serves the sandbox's doors and tries them, while there is nothing
+// inside yet. What the probes find is told by selfTest.
+func (r *runner) early(ctx context.Context, box *netns.Session) (err error) {
+	r.box = box
+	r.sess.sink.set(true) // selfTest opens it
+	if r.doors, err = r.openDoors(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, selfTestTime)
+	defer cancel()
+	r.tried, r.network = true, all(ctx, r.networkProbes())
+	return nil
+}
+
+// networkProbes are those that need nothing inside.
+func (r *runner) networkProbes() []func(context.Context) error {
+	probes := []func(context.Context) error{r.probeDenied, r.probeRefused}
+	if r.box.Transparent() {
+		probes = append(probes, r.probeName)
+	}
+	return probes
+}
+
 // selfTest proves from inside, before the program starts, that the sandbox
 // holds: whatever fails, nothing runs. It is one record, and none of what it
 // asks counts as a request.
@@ -32,19 +55,10 @@ func (r *runner) selfTest(ctx context.Context) error {
 	r.sess.sink.set(true)
 	defer r.sess.sink.set(false)
 	probes := []func(context.Context) error{r.probeInside}
-	if r.policy.HasRules {
-		probes = append(probes, r.probeDenied, r.probeRefused)
-		if r.box.Transparent() {
-			probes = append(probes, r.probeName)
-		}
+	if r.policy.HasRules && !r.tried {
+		probes = append(probes, r.networkProbes()...)
 	}
-	errs := make([]error, len(probes))
-	var wg sync.WaitGroup
-	for i, probe := range probes {
-		wg.Go(func() { errs[i] = probe(ctx) })
-	}
-	wg.Wait()
-	err := errors.Join(errs...)
+	err := errors.Join(r.network, all(ctx, probes))
 	verdict := "allow"
 	if err != nil {
 		verdict = "error"
@@ -56,6 +70,17 @@ func (r *runner) selfTest(ctx context.Context) error {
 		return fmt.Errorf("the self-test of the sandbox failed, nothing was run: %w", err)
 	}
 	return nil
+}
+
+// all runs probes side by side.
+func all(ctx context.Context, probes []func(context.Context) error) error {
+	errs := make([]error, len(probes))
+	var wg sync.WaitGroup
+	for i, probe := range probes {
+		wg.Go(func() { errs[i] = probe(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // probeInside looks at files and devices through the launcher.
