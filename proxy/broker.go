@@ -76,8 +76,12 @@ func (x *exchange) throughBroker(b Broker, r *http.Request) (*http.Response, err
 // brokerError tells a refused answer, which is the origin's fault, from a
 // refused request.
 func (x *exchange) brokerError(err error) error {
+	if x.forward.answered == nil {
+		return err
+	}
+	_ = x.forward.answered.Close() // nobody reads it any more
 	var reason interface{ Reason() string }
-	if x.forward.answered == nil || !errors.As(err, &reason) || reason.Reason() != "credential_leak" {
+	if !errors.As(err, &reason) || reason.Reason() != "credential_leak" {
 		return err
 	}
 	d := *refusalOf(err)

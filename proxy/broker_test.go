@@ -306,4 +306,3 @@ func (p spoken) answer(t *testing.T) proxytest.Answer {
 	}
 	return answers[0]
 }
-

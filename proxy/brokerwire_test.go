@@ -94,7 +94,7 @@ func TestBrokerAsksForBody(t *testing.T) {
 // TestBrokerTakesSwitch: an upgraded connection is what the broker made of it.
 func TestBrokerTakesSwitch(t *testing.T) {
 	const upgrade = "GET /x HTTP/1.1\r\nHost: ok.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-	const switched = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
+	const switched = "HTTP/1.1 101 Own Words\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n"
 	for _, breaks := range []bool{false, true} {
 		h := brokerHouse(t, func(r *http.Request, send sendFunc, note noteFunc) (*http.Response, error) {
 			res, err := send(r)
@@ -113,7 +113,7 @@ func TestBrokerTakesSwitch(t *testing.T) {
 		}
 		p.Wait(5*time.Second, func(b []byte, end bool) bool { return bytes.HasSuffix(b, []byte("HELLO")) || end })
 		all, end := p.Got()
-		if _, rest, _ := bytes.Cut(all, []byte("\r\n\r\n")); string(rest) != want || breaks != (end != nil) {
+		if _, rest, _ := bytes.Cut(all, []byte("\r\n\r\n")); string(rest) != want || bytes.Contains(all, []byte("Own Words")) || breaks != (end != nil) {
 			t.Errorf("got %q %v", all, end)
 		}
 		p.Close()

@@ -160,6 +160,7 @@ func modify(res *http.Response) error {
 		for _, name := range []string{"Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "Trailer", "Transfer-Encoding", "Content-Length"} {
 			delete(res.Header, name)
 		}
+		res.Status = "" // the origin's own words would go on
 		x.answer.status = res.StatusCode
 		x.open()
 		return nil

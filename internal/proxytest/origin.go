@@ -91,6 +91,17 @@ func (o *Origin) Dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return near, nil
 }
 
+// Then adds scripts for the requests that come from now on, behind the answers
+// of those that have come.
+func (o *Origin) Then(scripts ...Script) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for len(o.Scripts) < o.heads {
+		o.Scripts = append(o.Scripts, nil)
+	}
+	o.Scripts = append(o.Scripts[:o.heads:o.heads], scripts...)
+}
+
 // Close ends every connection and waits.
 func (o *Origin) Close() {
 	o.listener.Close()
@@ -296,6 +307,9 @@ func (c *originConn) play(script Script, from int, may func(Step) bool) (done in
 	for i, step := range script[from:] {
 		if may != nil && !may(step) {
 			return from + i, false
+		}
+		if step.Before != nil {
+			step.Before()
 		}
 		c.SetWriteDeadline(time.Now().Add(patience))
 		if _, err := c.Write([]byte(step.Send)); err != nil {

@@ -32,6 +32,8 @@ type Step struct {
 	Send  Bytes  `json:"send"`
 	Close bool   `json:"close"`
 	Echo  bool   `json:"echo"` // send back what comes, till the end
+	// Before, where not nil, is called before Send: it may wait.
+	Before func() `json:"-"`
 }
 
 // Script is what an origin does with one request. In JSON it is a list of
