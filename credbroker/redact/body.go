@@ -14,7 +14,7 @@ var reads = sync.Pool{New: func() any { return new([readSize]byte) }}
 // body is an answer's body that is scanned as it streams. Read and Close may be
 // called at once, but not two Reads.
 type body struct {
-	from  io.Closer
+	from  *origin
 	src   io.Reader
 	scan  scanner
 	sieve *sieve
@@ -29,7 +29,7 @@ type body struct {
 	resized    bool  // and they cannot be compared, since something was replaced
 }
 
-func newBody(from io.Closer, src io.Reader, s *sieve, scan scanner) *body {
+func newBody(from *origin, src io.Reader, s *sieve, scan scanner) *body {
 	b := &body{from: from, src: src, scan: scan, sieve: s}
 	if s.Linger > 0 {
 		b.ahead = newAhead(src, s.Linger)
@@ -91,10 +91,14 @@ func (b *body) take(p []byte, err error) {
 	b.came += int64(len(p))
 	if b.out, refused = b.scan.Write(b.out, p); refused != nil {
 		b.err = refused
+		b.from.abandon()
 		return
 	}
 	if err != nil {
 		b.out, b.err = b.scan.Close(b.out), err
+		if _, ok := err.(refusal); ok {
+			b.from.abandon()
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func TestFrames(t *testing.T) {
 		{name: "a secret in a close", in: wsFrame("\x88", "\x03\xe8bye "+secret), want: wsFrame("\x88", "\x03\xe8bye "+stars)},
 		{name: "a close without a word", in: wsFrame("\x88", "") + wsFrame("\x88", "\x03\xe8"), want: wsFrame("\x88", "") + wsFrame("\x88", "\x03\xe8")},
 		{name: "a close in a message", in: wsFrame(textOpen, "half") + wsFrame("\x88", "\x03\xe8"), want: wsFrame(textOpen, "half") + wsFrame("\x88", "\x03\xe8")},
-		{name: "broken off in a frame", in: wsFrame(textWhole, secret + " and")[:2+len(secret)], want: wsFrame(textWhole, stars + " and")[:2+len(secret)]},
+		{name: "broken off in a frame", in: wsFrame(textWhole, secret+" and")[:2+len(secret)], want: wsFrame(textWhole, stars+" and")[:2+len(secret)]},
 		{name: "broken off in a head", in: wsFrame(textWhole, "a") + "\x81\x7e\x00", want: wsFrame(textWhole, "a")},
 		{name: "broken off in a ping", in: wsFrame("\x89", secret)[:20], want: ""},
 

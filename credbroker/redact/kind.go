@@ -9,13 +9,13 @@ import (
 type kind int
 
 const (
-	text     kind = iota // everything that is not one of the others
-	grpc                 // application/grpc and its kinds: messages with a length
-	grpcWeb              // the same with the trailers in a message of their own
-	connect              // application/connect+*: the same with an end-of-stream message
-	webText              // application/grpc-web-text: base64 of messages
-	unknown              // for `redact: strict`: archives, images, no type at all
-	upgraded             // a WebSocket's frames
+	kindText    kind = iota // everything that is not one of the others
+	kindGRPC                // application/grpc and its kinds: messages with a length
+	kindGRPCWeb             // the same with the trailers in a message of their own
+	kindConnect             // application/connect+*: the same with an end-of-stream message
+	kindWebText             // application/grpc-web-text: base64 of messages
+	kindUnknown             // for `redact: strict`: archives, images, no type at all
+	kindFrames              // a WebSocket's frames
 )
 
 // kindOf reads Content-Type. A type that is given twice is whatever the client
@@ -23,19 +23,19 @@ const (
 // is not to be trusted.
 func kindOf(h http.Header, strict bool) kind {
 	values := h["Content-Type"]
-	found := text
+	found := kindText
 	for _, v := range values {
 		k := kindOfType(v, strict)
-		if k == webText || k == unknown {
+		if k == kindWebText || k == kindUnknown {
 			return k
 		}
 		found = k
 	}
 	switch {
 	case len(values) == 0 && strict:
-		return unknown
+		return kindUnknown
 	case len(values) > 1:
-		return text
+		return kindText
 	}
 	return found
 }
@@ -45,17 +45,17 @@ func kindOfType(value string, strict bool) kind {
 	media = strings.ToLower(strings.Trim(media, " \t"))
 	switch {
 	case strings.HasPrefix(media, "application/grpc-web-text"):
-		return webText
+		return kindWebText
 	case strings.HasPrefix(media, "application/grpc-web"):
-		return grpcWeb
+		return kindGRPCWeb
 	case strings.HasPrefix(media, "application/grpc"):
-		return grpc
+		return kindGRPC
 	case strings.HasPrefix(media, "application/connect+"):
-		return connect
+		return kindConnect
 	case strict && !readable(media):
-		return unknown
+		return kindUnknown
 	}
-	return text
+	return kindText
 }
 
 // readable says whether `redact: strict` lets a type through: text, an event

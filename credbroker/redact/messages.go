@@ -29,9 +29,9 @@ type messages struct {
 func newMessages(s stream, k kind) *messages {
 	m := &messages{stream: s}
 	switch k {
-	case grpcWeb:
+	case kindGRPCWeb:
 		m.flags = bitWebTrailers
-	case connect:
+	case kindConnect:
 		m.flags = bitConnectEnd
 	}
 	return m

@@ -81,18 +81,18 @@ func Answer(res *http.Response, cfg Config) error {
 	if res.Body == nil {
 		res.Body = http.NoBody
 	}
-	origin := res.Body
 	s := &sieve{Config: cfg}
-	if err := s.answer(res); err != nil {
-		origin.Close()
+	from := &origin{ReadCloser: res.Body, res: res, sieve: s}
+	if err := s.answer(res, from); err != nil {
+		from.abandon()
 		return err
 	}
 	return nil
 }
 
-func (s *sieve) answer(res *http.Response) error {
+func (s *sieve) answer(res *http.Response, from *origin) error {
 	if res.StatusCode == http.StatusSwitchingProtocols {
-		return s.upgrade(res)
+		return s.upgrade(res, from)
 	}
 	if res.StatusCode == http.StatusPartialContent && s.RangeDropped {
 		return errSlice
@@ -104,9 +104,9 @@ func (s *sieve) answer(res *http.Response) error {
 	case empty:
 	case err != nil:
 		return err
-	case how == webText:
+	case how == kindWebText:
 		return errWebText
-	case how == unknown:
+	case how == kindUnknown:
 		return errStrict
 	}
 	s.head(res)
@@ -114,7 +114,6 @@ func (s *sieve) answer(res *http.Response) error {
 		delete(res.Header, "Content-Encoding")
 		dropSums(res.Header)
 	}
-	from := &origin{ReadCloser: res.Body, res: res, sieve: s}
 	res.Body = from
 	if empty {
 		if s.Method == http.MethodHead || res.StatusCode == http.StatusNotModified {
@@ -162,26 +161,10 @@ func dropLength(res *http.Response) {
 // scanner is how the bytes of a kind are looked through.
 func (s *sieve) scanner(how kind) scanner {
 	switch how {
-	case grpc, grpcWeb, connect:
+	case kindGRPC, kindGRPCWeb, kindConnect:
 		return newMessages(s.Set.Stream(scan.Framed), how)
-	case upgraded:
+	case kindFrames:
 		return newFrames(s.Set.Stream(scan.Framed), s.Set.Overwrite)
 	}
 	return plain{s.Set.Stream(scan.Text)}
-}
-
-// origin is the body as the origin sends it. Where it ends, its trailer is
-// there.
-type origin struct {
-	io.ReadCloser
-	res   *http.Response
-	sieve *sieve
-}
-
-func (o *origin) Read(p []byte) (int, error) {
-	n, err := o.ReadCloser.Read(p)
-	if err == io.EOF {
-		o.sieve.fields(o.res.Trailer)
-	}
-	return n, err
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // upgrade makes a 101 safe. Only WebSocket without an extension can be read.
-func (s *sieve) upgrade(res *http.Response) error {
+func (s *sieve) upgrade(res *http.Response, from *origin) error {
 	up := res.Header["Upgrade"]
 	conn, ok := res.Body.(io.ReadWriteCloser)
 	if !ok || len(up) != 1 || !strings.EqualFold(up[0], "websocket") {
@@ -18,7 +18,7 @@ func (s *sieve) upgrade(res *http.Response) error {
 		return errExtension
 	}
 	s.head(res)
-	res.Body = &socket{body: newBody(conn, conn, s, s.scanner(upgraded)), conn: conn}
+	res.Body = &socket{body: newBody(from, from, s, s.scanner(kindFrames)), conn: conn}
 	return nil
 }
 

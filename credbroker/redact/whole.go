@@ -28,18 +28,21 @@ func (s *sieve) whole(res *http.Response, src io.Reader, how kind) (rest io.Read
 		dropSums(res.Header)
 		delete(res.Header, "Etag")
 	}
-	if err := res.Body.Close(); err != nil {
-		return nil, fmt.Errorf("closing the answer: %w", err)
-	}
 	res.ContentLength = int64(len(clean))
 	res.Header["Content-Length"] = []string{strconv.Itoa(len(clean))}
-	res.Body = io.NopCloser(bytes.NewReader(clean))
+	res.Body = &scanned{bytes.NewReader(clean), res.Body}
 	return nil, nil
+}
+
+// scanned is a body that is safe already.
+type scanned struct {
+	*bytes.Reader
+	io.Closer
 }
 
 // text scans a body that is whole.
 func (s *sieve) text(data []byte, how kind) (clean []byte, entries []string, err error) {
-	if how == text {
+	if how == kindText {
 		clean, entries = s.Set.Text(data)
 		return clean, entries, nil
 	}
