@@ -99,7 +99,7 @@ func (x *exchange) send(r *http.Request) (*http.Response, error) {
 	}
 	out := r
 	var body *sentBody
-	if r.Body != nil && r.Body != x.forward.body {
+	if r.Body != nil && r.Body != http.NoBody && r.Body != x.forward.body {
 		body = &sentBody{ReadCloser: r.Body, x: x}
 		body.kept.Store(true)
 		second := *r

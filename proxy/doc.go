@@ -12,13 +12,14 @@
 //	judge.go      what is asked for, the rules, the limits; authority.go: do all
 //	              authorities agree
 //	forward.go    httputil.ReverseProxy, and what it must not do
+//	broker.go     the broker's place: secrets attached and guarded, answers scanned
 //	transport.go  the ways to an origin; originwire.go checks what it answers
 //	denial.go     problem documents (RFC 9457) with Proxy-Status (RFC 9209)
 //	record.go     the one record of each request; live.go: what runs, and how it
 //	              is broken off when the policy changes
 //
 // What decides, resolves, issues and records is handed in, as interfaces of
-// basic types: Rules, Policy.Dial, Issuer, Names, audit.Sink. They change
+// basic types: Rules, Broker, Policy.Dial, Issuer, Names, audit.Sink. They change
 // together: a Policy is one immutable value behind one atomic pointer, a request
 // takes it once, and SetPolicy swaps it and ends what it no longer allows.
 //

@@ -34,6 +34,7 @@ type Frames struct {
 	got    map[uint32]*Answer
 	goAway bool
 	end    error
+	first  time.Time
 }
 
 // NewFrames sends the preface and reads frames until the connection ends.
@@ -142,6 +143,9 @@ func (f *Frames) take(frame http2.Frame) {
 		}
 	case *http2.DataFrame:
 		if a != nil {
+			if f.first.IsZero() && len(frame.Data()) > 0 {
+				f.first = time.Now()
+			}
 			a.Body += string(frame.Data())
 			a.Whole = frame.StreamEnded()
 		}
@@ -164,6 +168,13 @@ func (f *Frames) take(frame http2.Frame) {
 		}
 		a.Whole = frame.StreamEnded()
 	}
+}
+
+// FirstByte is when the first byte of any body came.
+func (f *Frames) FirstByte() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.first
 }
 
 // Wait returns the answers by stream once each is whole or reset, the
