@@ -10,6 +10,7 @@
 package secret
 
 import (
+	"bytes"
 	"crypto/subtle"
 	"fmt"
 	"io"
@@ -20,44 +21,49 @@ import (
 const Redacted = "[redacted]"
 
 // Value is one secret. The zero Value is none. It may be copied and used from
-// many goroutines, since nothing changes its bytes.
-type Value struct{ p *[]byte } // behind a pointer: reflection that prints (%#v of a struct around it, a debugger's dump) shows an address
+// many goroutines, since nothing changes its bytes. Two of them compare by
+// Equal alone.
+type Value struct {
+	// bytes gives the secret itself. It is a function since fmt asks no method
+	// of an unexported field of another struct, and follows its pointers.
+	bytes func() []byte
+}
 
 // New takes a copy of b. An empty b gives the zero Value.
 func New(b []byte) Value {
 	if len(b) == 0 {
 		return Value{}
 	}
-	own := append([]byte(nil), b...)
-	return Value{&own}
+	own := bytes.Clone(b)
+	return Value{func() []byte { return own }}
 }
 
 // Reveal is the only way out: a copy of the bytes, nil for the zero Value.
 func (v Value) Reveal() []byte {
-	if v.p == nil {
+	if v.bytes == nil {
 		return nil
 	}
-	return append([]byte(nil), *v.p...)
+	return bytes.Clone(v.bytes())
 }
 
 // Len is the number of bytes.
 func (v Value) Len() int {
-	if v.p == nil {
+	if v.bytes == nil {
 		return 0
 	}
-	return len(*v.p)
+	return len(v.bytes())
 }
 
 // IsZero reports whether there is no secret.
-func (v Value) IsZero() bool { return v.p == nil }
+func (v Value) IsZero() bool { return v.bytes == nil }
 
 // Equal compares without telling by its time where two secrets of a length
 // differ.
 func (v Value) Equal(w Value) bool {
-	if v.p == nil || w.p == nil {
-		return v.p == w.p
+	if v.bytes == nil || w.bytes == nil {
+		return v.bytes == nil && w.bytes == nil
 	}
-	return subtle.ConstantTimeCompare(*v.p, *w.p) == 1
+	return subtle.ConstantTimeCompare(v.bytes(), w.bytes()) == 1
 }
 
 // String is Redacted.
@@ -75,7 +81,7 @@ func (v Value) LogValue() slog.Value { return slog.StringValue(Redacted) }
 // MarshalJSON is Redacted as a JSON string.
 func (v Value) MarshalJSON() ([]byte, error) { return []byte(`"` + Redacted + `"`), nil }
 
-// MarshalText is Redacted, for encoding/xml and the keys of maps in JSON.
+// MarshalText is Redacted, for encoding/xml.
 func (v Value) MarshalText() ([]byte, error) { return []byte(Redacted), nil }
 
 // GobEncode is Redacted.

@@ -54,7 +54,13 @@ func Explain(err error) string {
 // terminal, in a session of its own. After 30 s, when ctx ends, when it has
 // written more than 1 MiB, and when it has ended, all of its process group is
 // killed. The answer is what it wrote to stdout; an error is a *CommandError.
+//
+// What leaves that group, by a session of its own, is not killed.
 func (c Config) Run(ctx context.Context, argv []string) ([]byte, error) {
+	return c.run(ctx, argv, patience)
+}
+
+func (c Config) run(ctx context.Context, argv []string, limit time.Duration) ([]byte, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("running program: the command is empty")
 	}
@@ -69,7 +75,7 @@ func (c Config) Run(ctx context.Context, argv []string) ([]byte, error) {
 	if path, err = c.LookPath(path); err != nil {
 		return nil, fail(err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errLate)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
 		return nil, fail(context.Cause(ctx))
