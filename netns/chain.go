@@ -77,6 +77,9 @@ func (s *Session) startHelper(ctx context.Context) error {
 	for batch := range slices.Chunk(mounts, maxFiles) {
 		err = errors.Join(err, h.talk.send(message{Kind: kindMounts}, batch...))
 	}
+	if err := s.fillTexts(); err != nil {
+		return err // no helper is waited for
+	}
 	if err == nil {
 		err = s.sendTexts(h.talk)
 	}

@@ -40,11 +40,9 @@ func (s *Session) fillTexts() error {
 	return nil
 }
 
-// sendTexts gives the helper the texts of all files.
+// sendTexts gives the helper the texts of all files, which fillTexts has filled
+// in.
 func (s *Session) sendTexts(c *control) error {
-	if err := s.fillTexts(); err != nil {
-		return err
-	}
 	var sizes []int
 	var texts [][]byte
 	for _, e := range textEntries(&s.plan) {
