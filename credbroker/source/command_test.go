@@ -141,13 +141,18 @@ func TestCommandLeavesNothing(t *testing.T) {
 			if c.name == "cancelled" && !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v", err)
 			}
-			data, err := os.ReadFile(cfg.Home + "/pid")
-			if err != nil {
-				t.Fatal(err)
-			}
-			gone(t, strings.TrimSpace(string(data)))
+			gone(t, pidIn(t, cfg.Home+"/pid"))
 		})
 	}
+}
+
+func pidIn(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(data))
 }
 
 // gone waits until a process is dead; a zombie is, whoever has to bury it.
