@@ -12,6 +12,9 @@ import (
 // what it has kept.
 const early = time.Minute
 
+// having is what a Failure of Databricks says it was doing.
+const having = "having a token of Databricks"
+
 // Databricks has the token of one profile. It is used by pointer.
 type Databricks struct {
 	Calls
@@ -47,11 +50,11 @@ func (d *Databricks) learn(p Profile) {
 func (d *Databricks) Fetch(ctx context.Context) (secret.Value, time.Time, error) {
 	list, err := ReadProfiles(d.Path, []string{d.Profile.Name})
 	if err != nil {
-		return secret.Value{}, time.Time{}, &Failure{Doing: "having a token of Databricks", cause: err}
+		return secret.Value{}, time.Time{}, &Failure{Doing: having, cause: err}
 	}
 	p := list[0]
 	if p.URL() != d.Profile.URL() {
-		return secret.Value{}, time.Time{}, &Failure{Doing: "having a token of Databricks", Why: "the profile's host is another one since the start"}
+		return secret.Value{}, time.Time{}, &Failure{Doing: having, Why: "the profile's host is another one since the start"}
 	}
 	d.learn(p)
 	var token secret.Value
@@ -75,14 +78,13 @@ func (d *Databricks) Fetch(ctx context.Context) (secret.Value, time.Time, error)
 // tool asks the user's own databricks. What it said on failure is Run's to
 // show; here it is told apart from an answer that is of no use.
 func (d *Databricks) tool(ctx context.Context, name string) (secret.Value, time.Time, error) {
-	const doing = "running databricks auth token"
 	out, err := d.Run(ctx, []string{"databricks", "auth", "token", "--profile", name})
 	if err != nil {
-		return secret.Value{}, time.Time{}, &Failure{Doing: doing, cause: err}
+		return secret.Value{}, time.Time{}, &Failure{Doing: having, cause: err}
 	}
 	token, expires, err := dated(out, "access_token", "expiry", false, d.Now())
 	if err != nil {
-		return secret.Value{}, time.Time{}, &Failure{Doing: doing, Why: err.Error()}
+		return secret.Value{}, time.Time{}, &Failure{Doing: having, Why: "databricks auth token printed " + err.Error()}
 	}
 	return token, expires, nil
 }

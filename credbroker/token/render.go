@@ -6,11 +6,16 @@ import "strings"
 // without opening it.
 var publicKeys = []string{"account_id", "workspace_id", "cluster_id", "warehouse_id", "serverless_compute_id"}
 
-// identifier says that a value has the form of such a name, and so none of a
-// token pasted into the wrong line.
+// identifier says that a value has the form of such a name: small letters and
+// digits, no more than 16 of them between two dashes. A token that stands in
+// the wrong line has not.
 func identifier(s string) bool {
-	return s != "" && len(s) <= 40 && !strings.HasPrefix(s, "dapi") && !strings.HasPrefix(s, "dose") &&
-		strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+	for part := range strings.SplitSeq(s, "-") {
+		if part == "" || len(part) > 16 || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			return false
+		}
+	}
+	return len(s) <= 40
 }
 
 // Render writes the .databrickscfg of the sandbox: these profiles with their
