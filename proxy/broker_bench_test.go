@@ -4,16 +4,22 @@ import (
 	"io"
 	"testing"
 
+	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/proxy"
 )
 
-// BenchmarkBroker is a small GET over a warm connection, with no broker and with
-// one that does nothing: the difference is what the seam costs.
+// BenchmarkBroker is a small GET over a warm connection, without a broker, with
+// one that does nothing, and with a real one that has no entries: the difference
+// is what the seam costs, and what the guard.
 func BenchmarkBroker(b *testing.B) {
+	guard, err := credbroker.New(b.Context(), credbroker.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
 	for _, bb := range []struct {
 		name   string
 		broker proxy.Broker
-	}{{"none", nil}, {"idle", &fakeBroker{}}} {
+	}{{"none", nil}, {"idle", &fakeBroker{}}, {"guard", guard}} {
 		b.Run(bb.name, func(b *testing.B) {
 			h, _ := newSiteHouse(b, "* ok.test/**")
 			h.broker = bb.broker
