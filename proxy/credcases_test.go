@@ -273,9 +273,11 @@ func (h *credHouse) step(t *testing.T, c credCase, s credStep) bool {
 	h.checkRecords(t, s)
 	if t.Failed() {
 		for _, a := range answers {
-			t.Logf("client got:\n%s", show([]proxytest.Answer{a.Answer}))
+			t.Logf("client got:\n%.4096s", show([]proxytest.Answer{a.Answer}))
 		}
-		t.Logf("origin got: %q", h.origin.Seen().Bytes[len(before.Bytes):])
+		for _, text := range h.origin.Seen().Bytes[len(before.Bytes):] {
+			t.Logf("origin got: %.4096q", text)
+		}
 	}
 	return !t.Failed()
 }
