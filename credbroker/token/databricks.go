@@ -31,17 +31,10 @@ type Databricks struct {
 	memory
 }
 
-// Open takes the profile's client secret in; the profile itself was read.
+// Open takes in the secret that the profile holds; the profile itself was read.
 func (d *Databricks) Open(context.Context) error {
-	d.learn(d.Profile)
+	d.add(d.Profile.secret)
 	return nil
-}
-
-// learn takes in what is looked for in answers beside the token.
-func (d *Databricks) learn(p Profile) {
-	if p.kind == byMachine {
-		d.add(p.secret)
-	}
 }
 
 // Fetch has the profile's token, and says when it is to be renewed: shortly
@@ -56,7 +49,7 @@ func (d *Databricks) Fetch(ctx context.Context) (secret.Value, time.Time, error)
 	if p.URL() != d.Profile.URL() {
 		return secret.Value{}, time.Time{}, &Failure{Doing: having, Why: "the profile's host is another one since the start"}
 	}
-	d.learn(p)
+	d.add(p.secret)
 	var token secret.Value
 	var expires time.Time
 	switch p.kind {

@@ -56,8 +56,9 @@ func (p Profile) URL() string {
 	return "https://" + p.Host
 }
 
-// UsesTool says that the token comes from `databricks auth token`.
-func (p Profile) UsesTool() bool { return p.kind == byTool }
+// HoldsToken says that the token stands in the profile: a Fetch asks nobody,
+// and may be called at the start.
+func (p Profile) HoldsToken() bool { return p.kind == byToken }
 
 // TokenURL is the token endpoint of a machine's login: the workspace's own, or
 // that of an account under its console.

@@ -76,7 +76,7 @@ func TestProfiles(t *testing.T) {
 		{"dev2", "https://dev.dbx.test", "dapi-dev2-44dd"},
 	} {
 		p := list[i]
-		if p.Name != want.name || p.URL() != want.url || string(p.secret.Reveal()) != want.token || p.kind != byToken || p.UsesTool() {
+		if p.Name != want.name || p.URL() != want.url || string(p.secret.Reveal()) != want.token || !p.HoldsToken() {
 			t.Errorf("profile %+v, want %v", p, want)
 		}
 	}
