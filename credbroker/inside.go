@@ -28,6 +28,19 @@ type File struct {
 // GitSetting is a key and one of its values.
 type GitSetting struct{ Key, Value string }
 
+// InsideFiles are the names of the files that Inside will have, known before
+// any source is read.
+func InsideFiles(entries []Entry) []string {
+	for _, e := range entries {
+		if e.Type == DatabricksCLI {
+			return []string{databricksName}
+		}
+	}
+	return nil
+}
+
+const databricksName = "databrickscfg"
+
 // profile is one profile of databricks_cli as it is shown: its name, its host as
 // an https URL, and the account it is of ("" for a workspace).
 type profile struct{ name, host, account string }
@@ -65,7 +78,7 @@ func insideOf(entries []Entry, placeholder func(id, part string) string, profile
 		case DatabricksCLI:
 			if !taken["DATABRICKS_CONFIG_FILE"] {
 				taken["DATABRICKS_CONFIG_FILE"] = true
-				in.Files = append(in.Files, File{Name: "databrickscfg", Variable: "DATABRICKS_CONFIG_FILE",
+				in.Files = append(in.Files, File{Name: databricksName, Variable: "DATABRICKS_CONFIG_FILE",
 					Data: databricksFile(profiles(e.ID), placeholder(e.ID, ""))})
 				set("DATABRICKS_CONFIG_PROFILE", e.Default)
 			}

@@ -173,6 +173,10 @@ func (p *Policy) Commands() []Command {
 	return list
 }
 
+// EnvironmentCommands are those of the environment itself, of sources and of
+// what types of credentials call.
+func (e *Environment) EnvironmentCommands() []Command { return e.commands("") }
+
 func (e *Environment) commands(where string) []Command {
 	var list []Command
 	for _, c := range e.Credentials {

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/netguard"
 	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/proxy"
@@ -25,6 +26,8 @@ type enforcement struct {
 	policy *policy.Policy
 	set    *rules.Set
 	proxy  *proxy.Policy
+	calls  *calls             // of the broker's own
+	broker *credbroker.Broker // set by arm
 }
 
 // enforce makes a policy ready; set is compiled from its rules. Whatever it names and cannot be had is an
@@ -73,7 +76,7 @@ func enforce(p *policy.Policy, set *rules.Set, issuer *ca.Issuer, roots func() (
 	if p.Upstream.Proxy != nil {
 		pp.UpstreamProxy = &proxy.UpstreamProxy{URL: p.Upstream.Proxy, NoProxy: p.Upstream.NoProxy, Check: checkNames(dialer)}
 	}
-	return &enforcement{policy: p, set: set, proxy: pp}, nil
+	return &enforcement{policy: p, set: set, proxy: pp, calls: newCalls(p, dialer, pp.Roots, certs)}, nil
 }
 
 // checkNames judges what a corporate proxy is asked to connect to. A name that

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,37 +68,6 @@ func visiblePath(path string, visible func(string) bool) string {
 		}
 	}
 	return strings.Join(keep, ":")
-}
-
-// safePath is the host's search path less every entry that the sandbox could
-// write to: relative ones, and those below cwd or a writable grant. Programs
-// that egressd starts on the host are looked up in it alone.
-func safePath(path string, writable []string) string {
-	var keep []string
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		real, err := filepath.EvalSymlinks(dir)
-		if err != nil {
-			continue
-		}
-		if !slices.ContainsFunc(writable, func(w string) bool { return within(real, w) || within(dir, w) }) {
-			keep = append(keep, dir)
-		}
-	}
-	return strings.Join(keep, ":")
-}
-
-// lookSafe finds a program in a search path made by safePath.
-func lookSafe(name, path string) string {
-	for _, dir := range filepath.SplitList(path) {
-		file := filepath.Join(dir, name)
-		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
-			return file
-		}
-	}
-	return ""
 }
 
 // within says whether a clean absolute path is the folder or lies below it.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/egressd/egressd/credbroker"
+	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/rules"
 )
 
@@ -64,8 +66,8 @@ Exit status: 0 allowed, 1 denied, 2 the question could not be answered.`,
 	return cmd
 }
 
-// rulesOf loads the policy that flags lead to, for questions about its rules.
-func rulesOf(flags policyFlags) ([]rules.Rule, error) {
+// policyOf loads the policy that flags lead to, for questions about it.
+func policyOf(flags policyFlags) (*policy.Policy, error) {
 	src, err := newSource(flags)
 	if err != nil {
 		return nil, err
@@ -77,11 +79,11 @@ func rulesOf(flags policyFlags) ([]rules.Rule, error) {
 	if err := whole(p, problems); err != nil {
 		return nil, err
 	}
-	return p.Rules, nil
+	return p, nil
 }
 
 func explainOne(out io.Writer, flags policyFlags, method, url string, asJSON bool) error {
-	list, err := rulesOf(flags)
+	p, err := policyOf(flags)
 	if err != nil {
 		return err
 	}
@@ -92,12 +94,16 @@ func explainOne(out io.Writer, flags policyFlags, method, url string, asJSON boo
 	req.At = time.Now()
 	e := rules.Explanation{Decision: malformed, Differs: malformedWhy(method)}
 	if spelled {
-		e = rules.New(list).Explain(req)
+		e = rules.New(p.Rules).Explain(req)
+	}
+	credential := ""
+	if e.Verdict == rules.Allow {
+		credential = attached(p, req)
 	}
 	if asJSON {
-		err = json.NewEncoder(out).Encode(explanationJSON(e))
+		err = json.NewEncoder(out).Encode(explanationJSON(e, credential))
 	} else {
-		err = printExplanation(out, e)
+		err = printExplanation(out, e, credential)
 	}
 	if err != nil {
 		return fmt.Errorf("printing the answer: %w", err)
@@ -182,7 +188,16 @@ func ruleOf(d rules.Decision) *ruleJSON {
 	return &ruleJSON{d.Index, d.Rule.String()}
 }
 
-func explanationJSON(e rules.Explanation) any {
+// attached is the credential that would go with a request.
+func attached(p *policy.Policy, req rules.Request) string {
+	host, err := rules.New(nil).Canonical(req.Host)
+	if err != nil {
+		return ""
+	}
+	return credbroker.Attached(p.Credentials, req.Method, req.Scheme, host, req.Port, req.Target)
+}
+
+func explanationJSON(e rules.Explanation, credential string) any {
 	type nearest struct {
 		Text    string `json:"text"`
 		Differs string `json:"differs"`
@@ -201,6 +216,9 @@ func explanationJSON(e rules.Explanation) any {
 	if answer.Readings == nil {
 		answer.Readings = []string{}
 	}
+	if credential != "" {
+		answer.Credential = &credential
+	}
 	if e.Nearest != nil {
 		answer.Nearest = &nearest{e.Nearest.String(), e.Differs}
 	} else {
@@ -209,7 +227,7 @@ func explanationJSON(e rules.Explanation) any {
 	return answer
 }
 
-func printExplanation(out io.Writer, e rules.Explanation) error {
+func printExplanation(out io.Writer, e rules.Explanation, credential string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", e.Verdict, e.Reason)
 	if e.Rule != nil {
@@ -227,6 +245,9 @@ func printExplanation(out io.Writer, e rules.Explanation) error {
 		fmt.Fprintf(&b, "  would be allowed by: %s\n", e.Hint)
 	} else if e.Hint != "" && e.Rule == nil {
 		fmt.Fprintf(&b, "  hint: %s\n", e.Hint)
+	}
+	if credential != "" {
+		fmt.Fprintf(&b, "  credential: %s\n", plainText(credential))
 	}
 	for _, r := range e.Readings {
 		fmt.Fprintf(&b, "  read as: %q\n", r)
@@ -272,11 +293,11 @@ func explainBatch(out io.Writer, flags policyFlags, file string) error {
 		}
 		answer, err := explainLine(scanner.Bytes(), func() (*rules.Set, error) {
 			if own == nil {
-				list, err := rulesOf(flags)
+				p, err := policyOf(flags)
 				if err != nil {
 					return nil, err
 				}
-				own = rules.New(list)
+				own = rules.New(p.Rules)
 			}
 			return own, nil
 		})

@@ -5,13 +5,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
 
 // gitIdentity is the name and address of the caller's git settings as the
 // variables that git reads, since their ~/.gitconfig is not there inside.
-func gitIdentity(ctx context.Context, home, path string) []string {
+func gitIdentity(ctx context.Context, home string, programs *hostPrograms) []string {
 	var files []string
 	for _, f := range []string{filepath.Join(home, ".config", "git", "config"), filepath.Join(home, ".gitconfig")} {
 		if _, err := os.Stat(f); err == nil {
@@ -28,7 +29,7 @@ func gitIdentity(ctx context.Context, home, path string) []string {
 		}
 	}
 	if !plain {
-		found = askGit(ctx, home, path)
+		found = askGit(ctx, programs)
 	}
 	var env []string
 	for _, v := range []struct{ key, author, committer string }{
@@ -42,16 +43,16 @@ func gitIdentity(ctx context.Context, home, path string) []string {
 }
 
 // askGit asks git itself.
-func askGit(ctx context.Context, home, path string) map[string]string {
-	git := lookSafe("git", path)
-	if git == "" {
+func askGit(ctx context.Context, programs *hostPrograms) map[string]string {
+	git, err := programs.find("git")
+	if err != nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, git, "config", "--global", "--includes", "--null", "--get-regexp", `^user\.(name|email)$`)
 	cmd.Dir = "/"
-	cmd.Env = []string{"HOME=" + home, "PATH=" + path, "GIT_CONFIG_NOSYSTEM=1"}
+	cmd.Env = append(slices.Clip(programs.env), "GIT_CONFIG_NOSYSTEM=1")
 	out, err := cmd.Output()
 	if err != nil {
 		return nil // none of the two is set

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +25,8 @@ func javaStores(home string, grants []mount.Grant) (stores []string, loose bool)
 	if j := os.Getenv("JAVA_HOME"); filepath.IsAbs(j) {
 		jdks = append(jdks, j)
 	}
-	if java := realPath(lookSafe("java", os.Getenv("PATH"))); java != "" {
+	if java, err := exec.LookPath("java"); err == nil && realPath(java) != "" {
+		java = realPath(java)
 		jdks = append(jdks, filepath.Dir(filepath.Dir(java)))
 	}
 	for _, g := range grants {

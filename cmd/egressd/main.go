@@ -19,6 +19,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/egressd/egressd/credbroker"
 )
 
 func main() {
@@ -99,6 +101,10 @@ func mainCode(args []string) int {
 // what to do about it.
 func complain(err error) {
 	text := err.Error()
+	var start *credbroker.StartError
+	if errors.As(err, &start) {
+		text = start.Explain()
+	}
 	var named interface{ Reason() string }
 	if errors.As(err, &named) && named.Reason() == "no_sandbox_available" {
 		text = named.Reason() + ": " + text

@@ -113,10 +113,10 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if err := r.recordApart(); err != nil {
 		return 0, err
 	}
-	path := safePath(os.Getenv("PATH"), r.writable())
+	r.programs = newHostPrograms(r.writable(), src.dirs.home)
 	r.git = make(chan []string, 1)
 	r.java = sync.OnceValues(func() ([]string, bool) { return javaStores(src.dirs.home, r.grants) })
-	go func() { r.git <- gitIdentity(ctx, src.dirs.home, path) }() // a process, while the rest is made ready
+	go func() { r.git <- gitIdentity(ctx, src.dirs.home, r.programs) }() // a process, while the rest is made ready
 	go r.java()
 	code, err := r.session(ctx)
 	if err == nil && (f.verbose || r.interactive && !f.quiet) && r.counts != nil {

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/netns"
+	"github.com/egressd/egressd/netns/mount"
 )
 
 // invoker is whose run it is, where egressd was started by sudo.
@@ -19,12 +22,12 @@ func invoker(d dirs) netns.Invoker {
 }
 
 // config is the sandbox as the policy wants it.
-func (r *runner) config() netns.Config {
+func (r *runner) config(ctx context.Context) netns.Config {
 	p, d := r.policy, r.src.dirs
 	git, links := r.gitFolders()
 	c := netns.Config{
 		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
-		Hidden:   slices.Concat(hidden(d, d.home), secretFiles(p), links),
+		Hidden:   slices.Concat(hidden(d, d.home), secretFiles(p, d.home), links),
 		ReadOnly: append(r.src.readOnly(p, r.cwd), git...), Home: d.home,
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
 		Invoker: invoker(d), Ahead: r.ahead,
@@ -49,13 +52,39 @@ func (r *runner) config() netns.Config {
 			c.Network = netns.HostNetwork
 		}
 	}
+	trust := c.Files
+	for _, name := range credbroker.InsideFiles(p.Credentials) {
+		c.Files = append(c.Files, mount.Entry{Path: insideFile(name), Mode: 0o444})
+	}
+	c.Env = append(c.Env, <-r.git...)
 	c.Texts = sync.OnceValues(func() (map[string][]byte, error) {
+		// Only now, when the helper runs: to start it the process must be open to
+		// others for a moment.
+		if p.HasRules {
+			if r.noSecret = r.sess.arm(ctx, r.sess.now, nil); r.noSecret != nil {
+				return nil, r.noSecret
+			}
+			r.inside = r.sess.now.broker.Inside()
+		}
 		roots, err := r.sess.roots()
 		if err != nil {
 			return nil, err
 		}
-		return trustTexts(roots, authority, c.Files, stores)
+		texts, err := trustTexts(roots, authority, trust, stores)
+		for _, f := range r.inside.Files {
+			texts[insideFile(f.Name)] = f.Data
+		}
+		return texts, err
 	})
-	c.Env = append(c.Env, <-r.git...)
+	c.EnvLate = func() []string {
+		env := slices.Concat(r.inside.Env, gitVariables(c.Env, r.inside.Git))
+		for _, f := range r.inside.Files {
+			env = append(env, f.Variable+"="+insideFile(f.Name))
+		}
+		return env
+	}
 	return c
 }
+
+// insideFile is where a file of a credential lies inside.
+func insideFile(name string) string { return "/etc/egressd/" + name }

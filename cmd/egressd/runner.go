@@ -1,19 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/netns"
 	"github.com/egressd/egressd/netns/mount"
 	"github.com/egressd/egressd/netns/streams"
@@ -34,11 +38,15 @@ type runner struct {
 	published []netns.Publish
 	git       chan []string           // the caller's git identity, as variables
 	java      func() ([]string, bool) // what javaStores finds
+	programs  *hostPrograms           // that may be started on the host
+	inside    credbroker.Inside       // what the sandbox sees of credentials
+	noSecret  error                   // why a secret could not be had
 
 	id          string
 	counts      audit.Counts
 	interactive bool
-	problem     string // why the program was not started
+	problem     string      // why the program was not started
+	ended       atomic.Bool // by a leak
 	sess        *session
 	box         *netns.Session
 	doors       func() // waits for the ends of the doors; nil until they are served
@@ -84,9 +92,11 @@ func (r *runner) say(text string) {
 
 // writable are the folders the sandbox can write, cwd always among them:
 // nothing there is run on the host.
-func (r *runner) writable() []string {
-	list := []string{r.cwd}
-	for _, g := range r.grants {
+func (r *runner) writable() []string { return writableFolders(r.cwd, r.grants) }
+
+func writableFolders(cwd string, grants []mount.Grant) []string {
+	list := []string{cwd}
+	for _, g := range grants {
 		if g.Write {
 			list = append(list, g.Path)
 		}
@@ -97,10 +107,10 @@ func (r *runner) writable() []string {
 func (r *runner) session(ctx context.Context) (code int, err error) {
 	logger := r.flags.logger()
 	if r.sess, err = newSession(sessionConfig{dirs: r.src.dirs, src: r.src, policy: r.policy, audit: r.flags.audit,
-		start: r.startRecord(), logger: logger}); err != nil {
+		start: r.startRecord(), logger: logger, programs: r.programs}); err != nil {
 		return 0, err
 	}
-	r.id, r.sess.sandboxed = r.sess.id, true
+	r.id, r.sess.sandboxed, r.sess.onLeak = r.sess.id, true, r.leaked
 	reason := "failed"
 	defer func() {
 		if e := r.sess.close(reason); e != nil {
@@ -110,7 +120,7 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 			r.counts = r.sess.log.Counts()
 		}
 	}()
-	config := r.config()
+	config := r.config(ctx)
 	if r.streams, err = streams.Open(streams.Config{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Raw: r.flags.raw}); err != nil {
 		return 0, err
 	}
@@ -129,7 +139,7 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 	r.interactive = r.streams.Terminal()
 	config.Streams = r.streams.Program()
 	if r.box, err = netns.Start(ctx, config); err != nil {
-		return 0, err
+		return 0, cmp.Or(r.noSecret, err)
 	}
 	defer func() {
 		if e := r.box.Close(); e != nil {
@@ -141,8 +151,27 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 	}
 	if code, err = r.live(ctx); err == nil {
 		reason = "exit"
+		if r.ended.Load() {
+			reason = "leak"
+		}
 	}
 	return code, err
+}
+
+// leaked ends the sandbox: a placeholder was used where it is not bound.
+func (r *runner) leaked(credential string) {
+	if r.ended.Swap(true) {
+		return
+	}
+	if credential == "" {
+		credential = "unknown"
+	}
+	fmt.Fprintf(os.Stderr, "egressd: a placeholder (credential %s) was used where it is not bound: the sandbox is ended\r\n", plainText(credential))
+	go func() { // whoever tells of it waits for nothing
+		if err := r.box.Close(); err != nil {
+			r.sess.logger.Warn("ending the sandbox", "err", err)
+		}
+	}()
 }
 
 // startRecord is what session_start says beyond what every one does.
@@ -225,8 +254,8 @@ func (r *runner) advice(no *netns.NotStarted) string {
 	if no.Code != 127 || filepath.Base(r.argv[0]) != r.argv[0] {
 		return ""
 	}
-	file := lookSafe(r.argv[0], os.Getenv("PATH"))
-	if file == "" {
+	file, err := exec.LookPath(r.argv[0])
+	if err != nil {
 		return ""
 	}
 	dirs := []string{filepath.Dir(file)}

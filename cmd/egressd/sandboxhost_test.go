@@ -29,6 +29,7 @@ const (
 // that notes what it is asked, and an origin.
 type sandboxHost struct {
 	bin    string
+	ca     *proxytest.CA
 	caFile string
 	https  string
 	http   string
@@ -74,6 +75,7 @@ func newSandboxHost(t *testing.T) *sandboxHost {
 	h.over(t, "/etc/resolv.conf", "nameserver 127.0.0.1\n")
 	h.resolver(t)
 	ca := proxytest.NewCA(t)
+	h.ca = ca
 	h.write(t, h.caFile, ca.PEM(), 0o644)
 	h.https = h.serve(t, &http.Server{Handler: h, TLSConfig: ca.ServerConfig("ok.test", "", "h2", "http/1.1")})
 	h.http = h.serve(t, &http.Server{Handler: h})

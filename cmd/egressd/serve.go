@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/credbroker"
 )
 
 // serveFlags are what `egressd serve` was told.
@@ -80,6 +83,14 @@ func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) 
 	if src.path == "" && len(p.Rules) == 0 {
 		fmt.Fprintln(os.Stderr, "egressd: no policy: every request is denied")
 	}
+	cwd, err := src.workingFolder(p)
+	if err != nil {
+		return err
+	}
+	grants, err := grantsOf(p, cwd, src.dirs.home, io.Discard)
+	if err != nil {
+		return err
+	}
 	token, err := f.token()
 	if err != nil {
 		return err
@@ -89,7 +100,8 @@ func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) 
 		return err
 	}
 	defer l.Close() // closed already where the proxy served it
-	sess, err := newSession(sessionConfig{dirs: src.dirs, src: src, policy: p, audit: f.audit, logger: f.logger()})
+	sess, err := newSession(sessionConfig{dirs: src.dirs, src: src, policy: p, audit: f.audit, logger: f.logger(),
+		programs: newHostPrograms(writableFolders(cwd, grants), src.dirs.home)})
 	if err != nil {
 		return err
 	}
@@ -106,6 +118,12 @@ func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) 
 	}()
 	if _, err := sess.roots(); err != nil {
 		return err
+	}
+	if err := sess.arm(ctx, sess.now, nil); err != nil {
+		return err
+	}
+	if len(p.Credentials) > 0 && token == "" && !strings.HasPrefix(name, "unix:") && !f.quiet {
+		fmt.Fprintf(os.Stderr, "egressd: every program on this host can use the credentials through %s: ask for a token with --auth-token-file, or serve on a unix socket\n", name)
 	}
 	if err := sess.serve(nil, "serve", token); err != nil {
 		return err
@@ -277,14 +295,39 @@ func (f *serveFlags) write(sess *session, name, token string) error {
 		// Escaped whole, since a shell may read the file.
 		proxy = "http://egressd:" + url.QueryEscape(token) + "@" + name
 	}
+	inside, err := f.inside(sess)
+	if err != nil {
+		return err
+	}
 	var b strings.Builder
-	for _, kv := range clientVariables(proxy, abs) {
+	for _, kv := range append(clientVariables(proxy, abs), inside...) {
 		b.WriteString(kv + "\n")
 	}
 	if err := writePrivate(f.envOut, []byte(b.String())); err != nil {
 		return fmt.Errorf("writing the variables: %w", err)
 	}
 	return nil
+}
+
+// inside are the variables by which clients find their placeholders; files lie
+// beside --env-out. Settings of git that a shell and a container engine would
+// read in different ways are left out: no client needs those to log in.
+func (f *serveFlags) inside(sess *session) ([]string, error) {
+	in := sess.inForce().broker.Inside()
+	env := slices.Clone(in.Env)
+	for _, file := range in.Files {
+		path, err := filepath.Abs(f.envOut + "." + file.Name)
+		if err != nil {
+			return nil, fmt.Errorf("writing %s: %w", file.Name, err)
+		}
+		if err := writePrivate(path, file.Data); err != nil {
+			return nil, fmt.Errorf("writing %s: %w", file.Name, err)
+		}
+		env = append(env, file.Variable+"="+path)
+	}
+	env = slices.DeleteFunc(env, func(kv string) bool { return strings.ContainsFunc(kv, unquotable) })
+	plain := slices.DeleteFunc(slices.Clone(in.Git), func(s credbroker.GitSetting) bool { return strings.ContainsFunc(s.Key+s.Value, unquotable) })
+	return append(env, gitVariables(nil, plain)...), nil
 }
 
 // unquotable says whether a character of a value needs quotes somewhere.

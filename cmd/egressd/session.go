@@ -12,6 +12,7 @@ import (
 
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/proxy"
 	"github.com/egressd/egressd/rules"
@@ -36,6 +37,13 @@ type session struct {
 	// names is told of new rules; nil where there is no DNS stub.
 	names func(*rules.Set) error
 
+	// programs are started on the host, for sources of secrets.
+	programs *hostPrograms
+	// broker is the one in force, for the record; nil until sources are read.
+	broker atomic.Pointer[credbroker.Broker]
+	// onLeak ends the sandbox where the policy says so; nil where there is none.
+	onLeak func(credential string)
+
 	// hurry ends the grace of close early; nil for never.
 	hurry context.Context
 
@@ -52,12 +60,15 @@ type sessionConfig struct {
 	audit  string // --audit
 	start  audit.Record
 	logger *slog.Logger
+	// programs are those of the host.
+	programs *hostPrograms
 }
 
 // newSession opens the record and makes the authority and the policy ready.
-// The proxy comes with serve, once it is known who names addresses.
+// Secrets come with arm; the proxy with serve, once it is known who names
+// addresses.
 func newSession(c sessionConfig) (*session, error) {
-	s := &session{id: audit.NewSession(), dirs: c.dirs, src: c.src, logger: c.logger}
+	s := &session{id: audit.NewSession(), dirs: c.dirs, src: c.src, logger: c.logger, programs: c.programs}
 	var err error
 	// Some hundred files, read while the rest is made ready.
 	s.roots = sync.OnceValues(hostRoots)
@@ -77,7 +88,7 @@ func (s *session) openLog(c sessionConfig) error {
 	a := c.policy.Audit
 	cfg := audit.Config{
 		State: c.dirs.state, File: a.File, Session: s.id, Start: c.start,
-		BlockTimeout: a.BlockTimeout, MaxSize: a.MaxSize, MaxTotal: a.MaxTotal, Keep: a.Keep,
+		Mask: s.mask, BlockTimeout: a.BlockTimeout, MaxSize: a.MaxSize, MaxTotal: a.MaxTotal, Keep: a.Keep,
 		Warn: func(err error) { c.logger.Error("the record cannot be written", "err", err) },
 	}
 	if c.dirs.uid != os.Getuid() {
@@ -205,6 +216,13 @@ func (g *gate) Release() {
 func summary(id string, counts audit.Counts, took time.Duration) string {
 	requests := counts[audit.KindRequest]
 	total := requests["allow"] + requests["deny"] + requests["error"]
-	return fmt.Sprintf("egressd: %s, %d denied, %d failed in %s; see egressd audit list --session %s",
-		count(int(total), "request"), requests["deny"], requests["error"], took.Round(time.Second), id)
+	more := ""
+	if n := counts[audit.KindCredential]["allow"]; n > 0 {
+		more += ", " + count(int(n), "use") + " of credentials"
+	}
+	if n := counts[audit.KindLeak]["deny"]; n > 0 {
+		more += ", " + count(int(n), "leak") + " stopped"
+	}
+	return fmt.Sprintf("egressd: %s, %d denied, %d failed%s in %s; see egressd audit list --session %s",
+		count(int(total), "request"), requests["deny"], requests["error"], more, took.Round(time.Second), id)
 }

@@ -19,15 +19,14 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 			errs = append(errs, fmt.Errorf("%s is not enforced by this version, so the policy is not used: take it out", key))
 		}
 	}
-	no(len(p.Credentials) > 0, "sandbox.credential_proxy")
-	no(s.OnLeak == "kill", "sandbox.on_leak: kill")
-	no(s.Redact == "strict", "sandbox.redact: strict")
-	no(len(s.LeakPass) > 0, "sandbox.leak_pass")
 	no(p.Approval.Mode == "ask", "approval.mode: ask")
 	no(p.Metrics.Listen != "", "metrics.listen")
 	no(p.Audit.SQLite != "", "audit.sqlite")
 	no(p.Audit.OTLP != "", "audit.otlp")
 	if !sandbox {
+		if s.OnLeak == "kill" {
+			errs = append(errs, errors.New("sandbox.on_leak: kill ends the sandbox of egressd run, and serve has none: take it out"))
+		}
 		return errors.Join(errs...)
 	}
 	no(s.Type != policy.BackendBwrap, "sandbox.type: "+s.Type)

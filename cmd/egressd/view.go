@@ -127,9 +127,9 @@ func leads(path string) string {
 
 // secretFiles are the files of the policy that hold a key or the record. Where
 // a grant would show one, it reads as empty.
-func secretFiles(p *policy.Policy) []string {
+func secretFiles(p *policy.Policy, home string) []string {
 	var list []string
-	for _, f := range p.SecretFiles() {
+	for _, f := range append(p.SecretFiles(), ownSecrets(p.Credentials, home)...) {
 		for _, path := range []string{f, realPath(f)} {
 			if st, err := os.Lstat(path); err == nil && !st.IsDir() && !slices.Contains(list, path) {
 				list = append(list, path)

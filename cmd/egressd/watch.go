@@ -41,7 +41,7 @@ func (s *session) control(ctx context.Context, writable []string) (func(), error
 			p, err := s.src.enforced()
 			return p, nil, err
 		},
-		Take: func(c policy.Change) error { return s.take(c.Policy, c.Err) },
+		Take: func(c policy.Change) error { return s.take(ctx, c.Policy, c.Err) },
 	}
 	s.watcher = w
 	done := make(chan struct{})
@@ -108,7 +108,7 @@ func (s *session) inForce() *enforcement {
 // reload reads the policy again, by SIGHUP or by command.
 func (s *session) reload(ctx context.Context) error {
 	if s.src.path == "" {
-		return s.take(nil, errors.New("the session began without a policy file, so there is none to read again: start it anew"))
+		return s.take(ctx, nil, errors.New("the session began without a policy file, so there is none to read again: start it anew"))
 	}
 	s.mu.Lock()
 	w := s.watcher
@@ -118,11 +118,11 @@ func (s *session) reload(ctx context.Context) error {
 
 // take puts a policy in force, whole or not at all. How it went stands on
 // stderr and in the record.
-func (s *session) take(p *policy.Policy, err error) error {
+func (s *session) take(ctx context.Context, p *policy.Policy, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		err = s.swap(p)
+		err = s.swap(ctx, p)
 	}
 	verdict := "allow"
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *session) take(p *policy.Policy, err error) error {
 	return errors.Join(err, record)
 }
 
-func (s *session) swap(p *policy.Policy) error {
+func (s *session) swap(ctx context.Context, p *policy.Policy) error {
 	if !p.HasRules && s.now.policy.HasRules {
 		return errors.New("the new policy has no egress_rules: a running sandbox is not opened, start it anew")
 	}
@@ -150,6 +150,11 @@ func (s *session) swap(p *policy.Policy) error {
 	next, err := enforce(p, rules.New(p.Rules), s.issuer, s.roots)
 	if err != nil {
 		return err
+	}
+	if p.HasRules {
+		if err := s.arm(ctx, next, s.now.broker); err != nil {
+			return err
+		}
 	}
 	next.set.Adopt(s.now.set)
 	s.now = next

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/egressd/egressd/credbroker"
+	secrets "github.com/egressd/egressd/credbroker/source"
+	"github.com/egressd/egressd/netns/mount"
+	"github.com/egressd/egressd/policy"
+)
+
+// hostPrograms is how programs are started on the host: looked up where no
+// sandbox can write, with a fixed environment.
+type hostPrograms struct {
+	find   func(name string) (string, error)
+	env    []string
+	unsafe []string
+}
+
+// newHostPrograms knows the folders that the sandbox can write to, cwd among
+// them. Under sudo the home is the caller's.
+func newHostPrograms(writable []string, home string) *hostPrograms {
+	unsafe := belowRoot(writable)
+	environ := slices.Insert(os.Environ(), 0, "HOME="+home) // the first of a name counts
+	path := os.Getenv("PATH")
+	return &hostPrograms{
+		find: secrets.Finder(path, unsafe), env: secrets.Environment(environ, secrets.SafePath(path, unsafe)), unsafe: unsafe,
+	}
+}
+
+// belowRoot spells the root folder out: granted, it leaves the system's own
+// folders as they are.
+func belowRoot(folders []string) []string {
+	var list []string
+	for _, dir := range folders {
+		if dir != "/" {
+			list = append(list, dir)
+			continue
+		}
+		entries, err := os.ReadDir("/")
+		if err != nil {
+			return folders // nothing is safe then
+		}
+		for _, e := range entries {
+			if at := "/" + e.Name(); !mount.InBase(at) {
+				list = append(list, at)
+			}
+		}
+	}
+	return list
+}
+
+// words refuses a command that names a path which the sandbox can write to: the
+// program would do there what yesterday's sandbox left for it.
+func (h *hostPrograms) words(argv []string, home string) error {
+	for _, word := range argv {
+		path := policy.Expand(word, "", home)
+		if !filepath.IsAbs(path) {
+			continue
+		}
+		for _, at := range []string{path, leads(path)} {
+			for _, dir := range h.unsafe {
+				if within(at, dir) {
+					return fmt.Errorf("%s lies in %s, where the sandbox can write: programs and what they read must lie elsewhere", word, dir)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// arm makes the broker of a version of the policy: every source is read, and
+// what cannot be had is an error that names its entry. previous is the broker
+// that is followed, nil at a start.
+func (s *session) arm(ctx context.Context, e *enforcement, previous *credbroker.Broker) error {
+	for _, c := range e.policy.EnvironmentCommands() {
+		if err := s.programs.words(c.Argv, s.dirs.home); err != nil {
+			return &credbroker.StartError{Entry: c.For, Err: err}
+		}
+	}
+	b, err := credbroker.New(ctx, credbroker.Config{
+		Entries: e.policy.Credentials, LeakPass: e.policy.Sandbox.LeakPass, Strict: e.policy.Sandbox.Redact == "strict", Previous: previous,
+		Warn: func(text string) { s.logger.Warn(text) },
+		Sources: secrets.Config{
+			Getenv: os.Getenv, Home: s.dirs.home, Env: s.programs.env, LookPath: s.programs.find, Transport: e.calls, Now: time.Now,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	e.broker = b
+	e.proxy.Broker = b
+	if e.policy.Sandbox.OnLeak == "kill" && s.onLeak != nil {
+		e.proxy.Broker = &alarm{b, s.onLeak}
+	}
+	s.broker.Store(b)
+	return nil
+}
+
+// mask is text as it may be recorded. Before there is a broker there is no
+// secret.
+func (s *session) mask(text string) string {
+	if b := s.broker.Load(); b != nil {
+		return b.Mask(text)
+	}
+	return text
+}
+
+// alarm is a broker that tells of leaks: the use of a placeholder where it is
+// not bound, in a request.
+type alarm struct {
+	*credbroker.Broker
+	raise func(credential string)
+}
+
+func (a *alarm) RoundTrip(r *http.Request, send func(*http.Request) (*http.Response, error), note func(kind, verdict, credential string)) (*http.Response, error) {
+	return a.Broker.RoundTrip(r, send, func(kind, verdict, credential string) {
+		note(kind, verdict, credential)
+		if kind == "leak" && verdict == "deny" {
+			a.raise(credential)
+		}
+	})
+}
+
+// gitVariables hand settings to git, behind those that env hands over already.
+func gitVariables(env []string, settings []credbroker.GitSetting) []string {
+	if len(settings) == 0 {
+		return nil
+	}
+	n := 0
+	for _, kv := range env {
+		if v, ok := strings.CutPrefix(kv, "GIT_CONFIG_COUNT="); ok {
+			n, _ = strconv.Atoi(v) // what git would refuse is no settings
+			n = max(n, 0)
+		}
+	}
+	out := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(n+len(settings))}
+	for i, s := range settings {
+		out = append(out, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", n+i, s.Key), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", n+i, s.Value))
+	}
+	return out
+}
+
+// ownSecrets are files beside those that the policy names in which sources find
+// secrets.
+func ownSecrets(entries []credbroker.Entry, home string) []string {
+	var list []string
+	for _, e := range entries {
+		if e.Type == credbroker.DatabricksCLI {
+			file := os.Getenv("DATABRICKS_CONFIG_FILE")
+			if file == "" {
+				file = "~/.databrickscfg"
+			}
+			list = append(list, policy.Expand(file, "", home))
+		}
+		for _, s := range []*credbroker.Source{e.Source, e.ClientSecret, e.SessionToken} {
+			if s != nil && s.Vault != nil {
+				list = append(list, filepath.Join(home, ".vault-token"))
+			}
+		}
+	}
+	return list
+}
