@@ -102,6 +102,7 @@ func (b *body) hold(length int64, taken func()) error {
 
 // pump reads ahead until there is no more to hold.
 func (b *body) pump() {
+	progress := b.progress // who reads all that is held lets go of it
 	for {
 		b.mu.Lock()
 		room := b.held[len(b.held):min(cap(b.held), mostScanned)]
@@ -118,7 +119,7 @@ func (b *body) pump() {
 		}
 		b.mu.Unlock()
 		select {
-		case b.progress <- struct{}{}:
+		case progress <- struct{}{}:
 		default:
 		}
 		if !more {
