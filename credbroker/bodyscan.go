@@ -97,28 +97,33 @@ func (s *bodyScan) decode(p []byte, end bool) []byte {
 }
 
 // window is what was fed last: what begins there may go on in what follows.
-type window struct {
-	tail []byte
-	cut  bool // something stood before the tail
-}
+type window struct{ tail []byte }
 
 func (w *window) feed(look *finder, p []byte, end bool, found func(find)) {
 	keep := look.longest + 1 // with the byte behind the longest find
-	text := p
-	if len(w.tail) > 0 {
+	text, seen := p, len(w.tail)
+	if seen > 0 {
 		text = append(w.tail, p...)
 	}
 	look.look(view(text), false, func(f find) bool {
-		// What begins a tail that was cut was seen before, with the byte before it;
-		// of a short secret that ends here the byte behind it is still to come.
-		if f.start == 0 && w.cut || f.secret && f.end == len(text) && !end {
-			return true
+		enough := f.end
+		switch {
+		case f.secret:
+			// Of a short one that ends here, the byte behind it is still to come.
+			if f.end == len(text) && !end {
+				return true
+			}
+			enough++
+		case isMarked(view(text[f.start:])):
+			enough = f.start + len(mark) + markLetters
 		}
-		found(f)
+		if enough > seen { // else it was there before, with what stands before it
+			found(f)
+		}
 		return true
 	})
 	if rest := len(text) - keep; rest > 0 {
-		w.tail, w.cut = append(w.tail[:0:0], text[rest:]...), true
+		w.tail = append(w.tail[:0:0], text[rest:]...)
 	} else {
 		w.tail = append(w.tail[:0:0], text...)
 	}
