@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"runtime"
 	"sync"
 	"time"
 
@@ -80,6 +81,10 @@ func (c Config) run(ctx context.Context, argv []string, limit time.Duration) ([]
 	if err := ctx.Err(); err != nil {
 		return nil, fail(context.Cause(ctx))
 	}
+	// The kernel kills the program when the thread that started it ends, which
+	// is with egressd: a thread of our own, then, until the program has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	var stdout, stderr output
 	overflow := make(chan struct{})
 	stdout.full = sync.OnceFunc(func() { close(overflow) })
@@ -88,7 +93,7 @@ func (c Config) run(ctx context.Context, argv []string, limit time.Duration) ([]
 		Stdout: &stdout, Stderr: &stderr, WaitDelay: drain,
 		// A session of its own has no terminal: a program that would ask there
 		// fails at once instead of waiting where nobody looks.
-		SysProcAttr: &unix.SysProcAttr{Setsid: true},
+		SysProcAttr: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
 	}
 	if cmd.Env == nil {
 		cmd.Env = []string{} // nil would be all of ours

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -221,4 +222,29 @@ func TestCommandLeavesNoGoroutine(t *testing.T) {
 	for _, script := range []string{"echo tok", "exit 1", "yes"} {
 		cfg.Run(t.Context(), []string{"sh", "-c", script})
 	}
+}
+
+// A program does not outlive egressd, even one that is killed.
+func TestCommandDiesWithUs(t *testing.T) {
+	if home := os.Getenv("EGRESSD_TEST_HOME"); home != "" { // the process that is killed
+		path := "/usr/bin:/bin"
+		cfg := source.Config{Env: source.Environment([]string{"HOME=" + home}, path), LookPath: source.Finder(path, nil)}
+		cfg.Run(t.Context(), []string{"sh", "-c", "echo $$ > $HOME/new; mv $HOME/new $HOME/pid; exec sleep 300"})
+		return
+	}
+	home := t.TempDir()
+	us := exec.Command(os.Args[0], "-test.run=^TestCommandDiesWithUs$")
+	us.Env = append(os.Environ(), "EGRESSD_TEST_HOME="+home)
+	if err := us.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		if _, err := os.Stat(home + "/pid"); err == nil {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	us.Process.Kill()
+	us.Wait()
+	gone(t, pidIn(t, home+"/pid"))
 }

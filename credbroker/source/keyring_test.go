@@ -68,7 +68,9 @@ func (s *secretService) add(t *testing.T, name, service, user, value string, loc
 	t.Helper()
 	item := &keyringItem{service: s, path: dbus.ObjectPath(secrets + "/collection/login/" + name),
 		attrs: map[string]string{"service": service, "username": user, "application": "x"}, value: value, locked: locked}
+	s.mu.Lock()
 	s.items[item.path] = item
+	s.mu.Unlock()
 	if err := s.conn.Export(item, item.path, "org.freedesktop.Secret.Item"); err != nil {
 		t.Fatal(err)
 	}
@@ -76,10 +78,13 @@ func (s *secretService) add(t *testing.T, name, service, user, value string, loc
 
 func (s *secretService) OpenSession(algorithm string, _ dbus.Variant) (dbus.Variant, dbus.ObjectPath, *dbus.Error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.hang != nil {
-		<-s.hang
+	hang := s.hang
+	s.mu.Unlock()
+	if hang != nil {
+		<-hang
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if algorithm != "plain" {
 		return dbus.MakeVariant(""), "/", dbus.NewError("org.freedesktop.DBus.Error.NotSupported", nil)
 	}
@@ -216,13 +221,16 @@ func TestKeyringHangs(t *testing.T) {
 	cfg := at(t, map[string]string{"DBUS_SESSION_BUS_ADDRESS": address})
 	s := newSecretService(t, address)
 	s.add(t, "locked", "locked", "me", "hush", true)
-	s.hang = make(chan struct{})
+	hang := make(chan struct{})
+	s.mu.Lock()
+	s.hang = hang
+	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if _, err := source.Read(ctx, cfg, item("locked", "me"), source.Options{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
 	}
-	close(s.hang)
+	close(hang)
 	s.mu.Lock()
 	s.hang, s.prompt = nil, "unlock"
 	s.mu.Unlock()

@@ -33,7 +33,7 @@ func said(stderr output, stdout []byte, env []string) string {
 			text = hide(text, []byte(value))
 		}
 	}
-	line := printable(keyLike.ReplaceAllFunc(text, func(word []byte) []byte {
+	line := printable(regexp.MustCompile(keyLike).ReplaceAllFunc(text, func(word []byte) []byte {
 		if bytes.ContainsAny(word, "0123456789") && bytes.ContainsFunc(word, unicode.IsLetter) {
 			return []byte(hidden)
 		}
@@ -51,7 +51,7 @@ func said(stderr output, stdout []byte, env []string) string {
 // keyLike is as long as the keys that services hand out. A dot is not in it, so
 // that names of hosts are shown, and each part of a JWT is not; a slash is
 // not, so that paths are.
-var keyLike = regexp.MustCompile(`[A-Za-z0-9_+=~-]{24,}`)
+const keyLike = `[A-Za-z0-9_+=~-]{24,}`
 
 // hide replaces a word that is long enough to be of use to anyone.
 func hide(text, word []byte) []byte {

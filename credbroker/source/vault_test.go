@@ -148,10 +148,12 @@ func TestVaultMisbehaves(t *testing.T) {
 		{"redirect", "status 307: it sends elsewhere", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
 		}},
-		{"sealed", "status 503", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "hush", 503) }},
-		{"odd status", "status 418", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "hush", 418) }},
+		{"sealed", "status 503", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "hush", http.StatusServiceUnavailable) }},
+		{"odd status", "status 418", func(w http.ResponseWriter, r *http.Request) { http.Error(w, "hush", http.StatusTeapot) }},
 		{"no content", "status 204", func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(204) }},
-		{"echo", "status 400", func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.Header.Get("X-Vault-Token"), 400) }},
+		{"echo", "status 400", func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, r.Header.Get("X-Vault-Token"), http.StatusBadRequest)
+		}},
 		{"not JSON", "not what a Vault answers", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "<hush>") }},
 		{"other JSON", "not what a Vault answers", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"data":"hush"}`) }},
 		{"too long", "longer than 2 MiB", func(w http.ResponseWriter, r *http.Request) {
