@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/credbroker"
 	secrets "github.com/egressd/egressd/credbroker/source"
 	"github.com/egressd/egressd/netns/mount"
@@ -97,10 +98,7 @@ func (s *session) arm(ctx context.Context, e *enforcement, previous *credbroker.
 		return err
 	}
 	e.broker = b
-	e.proxy.Broker = b
-	if e.policy.Sandbox.OnLeak == "kill" && s.onLeak != nil {
-		e.proxy.Broker = &alarm{b, s.onLeak}
-	}
+	e.proxy.Broker = &observed{b, s, e.policy.Sandbox.OnLeak == "kill"}
 	s.broker.Store(b)
 	return nil
 }
@@ -114,18 +112,22 @@ func (s *session) mask(text string) string {
 	return text
 }
 
-// alarm is a broker that tells of leaks: the use of a placeholder where it is
-// not bound, in a request.
-type alarm struct {
+// observed is a broker whose notes the session hears too: which credentials were
+// used, and of a leak, the use of a placeholder where it is not bound.
+type observed struct {
 	*credbroker.Broker
-	raise func(credential string)
+	session *session
+	kill    bool // a leak ends the sandbox
 }
 
-func (a *alarm) RoundTrip(r *http.Request, send func(*http.Request) (*http.Response, error), note func(kind, verdict, credential string)) (*http.Response, error) {
-	return a.Broker.RoundTrip(r, send, func(kind, verdict, credential string) {
+func (o *observed) RoundTrip(r *http.Request, send func(*http.Request) (*http.Response, error), note func(kind, verdict, credential string)) (*http.Response, error) {
+	return o.Broker.RoundTrip(r, send, func(kind, verdict, credential string) {
 		note(kind, verdict, credential)
-		if kind == "leak" && verdict == "deny" {
-			a.raise(credential)
+		switch {
+		case kind == string(audit.KindCredential) && verdict == "allow":
+			o.session.used.LoadOrStore(credential, true)
+		case kind == string(audit.KindLeak) && verdict == "deny" && o.kill && o.session.onLeak != nil:
+			o.session.onLeak(credential)
 		}
 	})
 }
@@ -149,6 +151,24 @@ func gitVariables(env []string, settings []credbroker.GitSetting) []string {
 	return out
 }
 
+// sourceVariables are the variables of egressd's own that hold a secret: they
+// are not passed on, whatever their names.
+func sourceVariables(entries []credbroker.Entry) []string {
+	var names []string
+	for _, e := range entries {
+		for _, s := range sourcesOf(e) {
+			if s.Env != "" {
+				names = append(names, s.Env)
+			}
+		}
+	}
+	return names
+}
+
+func sourcesOf(e credbroker.Entry) []*credbroker.Source {
+	return slices.DeleteFunc([]*credbroker.Source{e.Source, e.ClientSecret, e.SessionToken}, func(s *credbroker.Source) bool { return s == nil })
+}
+
 // ownSecrets are files beside those that the policy names in which sources find
 // secrets.
 func ownSecrets(entries []credbroker.Entry, home string) []string {
@@ -161,8 +181,8 @@ func ownSecrets(entries []credbroker.Entry, home string) []string {
 			}
 			list = append(list, policy.Expand(file, "", home))
 		}
-		for _, s := range []*credbroker.Source{e.Source, e.ClientSecret, e.SessionToken} {
-			if s != nil && s.Vault != nil {
+		for _, s := range sourcesOf(e) {
+			if s.Vault != nil {
 				list = append(list, filepath.Join(home, ".vault-token"))
 			}
 		}

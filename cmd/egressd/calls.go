@@ -29,9 +29,6 @@ type calls struct {
 
 func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) { return c.make().RoundTrip(r) }
 
-// close ends idle connections. What is made here for the sake of it is nothing.
-func (c *calls) close() { c.make().CloseIdleConnections() }
-
 func newCalls(p *policy.Policy, dialer *netguard.Dialer, roots func() *x509.CertPool, certs map[string]tls.Certificate) *calls {
 	return &calls{sync.OnceValue(func() *http.Transport {
 		own := *dialer

@@ -38,12 +38,13 @@ func clientVariables(proxy, bundle string) []string {
 }
 
 // sandboxEnviron is the environment inside but for trust and proxy: the
-// allowlist, and what the policy passes through.
-func sandboxEnviron(host, passthrough []string, visible func(dir string) bool) []string {
+// allowlist, and what the policy passes through. secrets are names that are
+// never passed on.
+func sandboxEnviron(host, passthrough, secrets []string, visible func(dir string) bool) []string {
 	var env []string
 	for _, kv := range host {
 		name, value, ok := strings.Cut(kv, "=")
-		if !ok || name == "" {
+		if !ok || name == "" || slices.Contains(secrets, name) {
 			continue
 		}
 		switch {

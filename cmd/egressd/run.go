@@ -119,8 +119,8 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	go func() { r.git <- gitIdentity(ctx, src.dirs.home, r.programs) }() // a process, while the rest is made ready
 	go r.java()
 	code, err := r.session(ctx)
-	if err == nil && (f.verbose || r.interactive && !f.quiet) && r.counts != nil {
-		fmt.Fprintln(os.Stderr, summary(r.id, r.counts, time.Since(begin)))
+	if err == nil && (f.verbose || r.interactive && !f.quiet) && r.recorded {
+		fmt.Fprintln(os.Stderr, r.sess.summary(time.Since(begin)))
 	}
 	return code, err
 }

@@ -32,7 +32,7 @@ func (r *runner) config(ctx context.Context) netns.Config {
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
 		Invoker: invoker(d), Ahead: r.ahead,
 	}
-	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, visibleIn(r.grants))
+	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, sourceVariables(p.Credentials), visibleIn(r.grants))
 	stores, loose := r.java()
 	c.Files = trustFiles(stores)
 	var authority *ca.Issuer

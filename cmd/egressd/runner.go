@@ -42,8 +42,7 @@ type runner struct {
 	inside    credbroker.Inside       // what the sandbox sees of credentials
 	noSecret  error                   // why a secret could not be had
 
-	id          string
-	counts      audit.Counts
+	recorded    bool // the record is whole
 	interactive bool
 	problem     string      // why the program was not started
 	ended       atomic.Bool // by a leak
@@ -110,14 +109,14 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 		start: r.startRecord(), logger: logger, programs: r.programs}); err != nil {
 		return 0, err
 	}
-	r.id, r.sess.sandboxed, r.sess.onLeak = r.sess.id, true, r.leaked
+	r.sess.sandboxed, r.sess.onLeak = true, r.leaked
 	reason := "failed"
 	defer func() {
 		if e := r.sess.close(reason); e != nil {
 			err = errors.Join(err, fmt.Errorf("closing the session: %w", e))
 		}
 		if err == nil {
-			r.counts = r.sess.log.Counts()
+			r.recorded = true
 		}
 	}()
 	config := r.config(ctx)

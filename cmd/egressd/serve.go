@@ -113,7 +113,7 @@ func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) 
 		sess.hurry = again
 		err = errors.Join(err, sess.close(reason))
 		if err == nil && f.verbose {
-			fmt.Fprintln(os.Stderr, summary(sess.id, sess.log.Counts(), time.Since(begin)))
+			fmt.Fprintln(os.Stderr, sess.summary(time.Since(begin)))
 		}
 	}()
 	if _, err := sess.roots(); err != nil {

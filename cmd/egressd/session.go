@@ -44,6 +44,9 @@ type session struct {
 	// onLeak ends the sandbox where the policy says so; nil where there is none.
 	onLeak func(credential string)
 
+	// used has the ids of credentials that were sent.
+	used sync.Map
+
 	// hurry ends the grace of close early; nil for never.
 	hurry context.Context
 
@@ -213,16 +216,19 @@ func (g *gate) Release() {
 }
 
 // summary is the one line about a session that its user wants to see.
-func summary(id string, counts audit.Counts, took time.Duration) string {
+func (s *session) summary(took time.Duration) string {
+	counts := s.log.Counts()
 	requests := counts[audit.KindRequest]
 	total := requests["allow"] + requests["deny"] + requests["error"]
 	more := ""
-	if n := counts[audit.KindCredential]["allow"]; n > 0 {
-		more += ", " + count(int(n), "use") + " of credentials"
+	used := 0
+	s.used.Range(func(any, any) bool { used++; return true })
+	if used > 0 {
+		more += ", " + count(used, "credential") + " used"
 	}
 	if n := counts[audit.KindLeak]["deny"]; n > 0 {
 		more += ", " + count(int(n), "leak") + " stopped"
 	}
 	return fmt.Sprintf("egressd: %s, %d denied, %d failed%s in %s; see egressd audit list --session %s",
-		count(int(total), "request"), requests["deny"], requests["error"], more, took.Round(time.Second), id)
+		count(int(total), "request"), requests["deny"], requests["error"], more, took.Round(time.Second), s.id)
 }
