@@ -69,8 +69,8 @@ type Config struct {
 	Query QueryMode
 	Path  PathMode
 	// Mask writes [credential] over placeholders and secrets in a path, a
-	// query name or value, a host or an argument; nil changes nothing. It is
-	// called by many goroutines.
+	// query name or value, a host, a hint or an argument; nil changes nothing.
+	// It is called by many goroutines.
 	Mask func(string) string
 
 	// Warn is told, once for each spell, that records cannot be written; nil

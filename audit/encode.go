@@ -67,7 +67,7 @@ func (e *encoder) request(r *Record) {
 	if e.mode.Path == PathRule {
 		hint = "" // it holds the path
 	}
-	e.text("hint", hint)
+	e.text("hint", e.masked(hint)) // it may hold host and path of the request
 	e.text("method", r.Method)
 	e.text("scheme", r.Scheme)
 	e.text("host", e.masked(r.Host))

@@ -39,8 +39,8 @@ type Broker interface {
 	// note tells of what goes into the record, kind being credential, leak or
 	// redaction. It may be called until the body of the answer was closed.
 	RoundTrip(r *http.Request, send func(*http.Request) (*http.Response, error), note func(kind, verdict, credential string)) (*http.Response, error)
-	// Mask is text as it may be recorded: "[credential]" in the place of every
-	// placeholder and secret.
+	// Mask is text with other words in the place of every placeholder and secret.
+	// (Whoever writes records masks them by it.)
 	Mask(text string) string
 }
 
@@ -132,21 +132,9 @@ func (x *exchange) note(kind, verdict, credential string) {
 		x.rec.Credential = credential
 	}
 	x.mu.Unlock()
-	if err := x.server.record(x.force, &r); err != nil {
+	if err := x.server.cfg.Sink.Append(&r); err != nil {
 		x.server.cfg.Log.Error("recording a credential", "kind", kind, "err", err)
 	}
-}
-
-// record appends r to the sink, without what must not be written.
-func (s *Server) record(f *inForce, r *audit.Record) error {
-	if b := f.Broker; b != nil {
-		for _, text := range [...]*string{&r.Host, &r.Path, &r.Query, &r.Hint} {
-			if *text != "" {
-				*text = b.Mask(*text)
-			}
-		}
-	}
-	return s.cfg.Sink.Append(r)
 }
 
 // spare puts back fields that Connection names, which would take a placeholder

@@ -177,7 +177,7 @@ func (s *Server) recordConnection(c *client) {
 		Verdict: verdictOf(reason), Reason: reason,
 		Host: c.target.host, Port: c.target.port, Capture: c.capture(),
 	}
-	if err := s.record(s.current.Load(), r); err != nil {
+	if err := s.cfg.Sink.Append(r); err != nil {
 		s.cfg.Log.Error("recording a connection", "err", err)
 	}
 }

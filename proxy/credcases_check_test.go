@@ -195,7 +195,7 @@ func (h *credHouse) seenFaults(want credSeen, m proxytest.Message) (faults []str
 func (h *credHouse) recordText(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
-	log, err := audit.Open(audit.Config{File: file, Session: "case"})
+	log, err := audit.Open(audit.Config{File: file, Session: "case", Query: audit.QueryFull, Mask: h.broker.Mask})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,8 @@ func (h *credHouse) checkRecords(t *testing.T, s credStep) {
 	}
 }
 
-// checkQuiet looks for every secret of the case where none may ever stand.
+// checkQuiet looks for every secret and placeholder of the case where none may
+// ever stand.
 func (h *credHouse) checkQuiet(t *testing.T, c credCase) {
 	t.Helper()
 	text, log := h.recordText(t), h.log.String()
@@ -277,6 +278,9 @@ func (h *credHouse) checkQuiet(t *testing.T, c credCase) {
 		if strings.Contains(text, secret) || strings.Contains(log, secret) {
 			t.Errorf("record or log has the secret of %s: %s%s", name, text, log)
 		}
+	}
+	if strings.Contains(text, "oa_cred_") {
+		t.Errorf("record has a placeholder: %s", text)
 	}
 	if n := h.sink.held(); n != 0 {
 		t.Errorf("%d reservations were neither used nor released", n)

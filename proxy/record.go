@@ -127,7 +127,7 @@ func (x *exchange) open() bool {
 	r := x.rec
 	x.mu.Unlock()
 	r.Kind, r.Time, r.Reserved = audit.KindRequestOpen, x.start, false
-	if err := x.server.record(x.force, &r); err != nil {
+	if err := x.server.cfg.Sink.Append(&r); err != nil {
 		x.server.cfg.Log.Error("recording an open request", "err", err)
 		x.mu.Lock()
 		x.opened = false
@@ -170,7 +170,7 @@ func (x *exchange) finish() {
 	x.rec.Time, x.rec.Reserved = x.start, x.reserved
 	x.mu.Unlock()
 	x.client.recorded.Store(true)
-	if err := x.server.record(x.force, &x.rec); err != nil {
+	if err := x.server.cfg.Sink.Append(&x.rec); err != nil {
 		x.server.cfg.Log.Error("recording a request", "err", err)
 	}
 }

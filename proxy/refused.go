@@ -131,7 +131,7 @@ func (s *Server) recordRefused(c *client, count *streamCount) {
 			Time: time.Now(), Kind: audit.KindConnection, Verdict: verdictOf("protocol"), Reason: "protocol",
 			Host: c.target.host, Port: c.target.port, Capture: c.capture(),
 		}
-		if err := s.record(s.current.Load(), r); err != nil {
+		if err := s.cfg.Sink.Append(r); err != nil {
 			s.cfg.Log.Error("recording refused streams", "err", err)
 			return
 		}
