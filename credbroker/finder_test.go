@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -208,4 +209,50 @@ func escapeSome(rng *rand.Rand, s string) string {
 		}
 	}
 	return b.String()
+}
+
+// Where a placeholder is swapped the origin sees exactly the secret in its
+// place, and else nothing goes out.
+func FuzzSwap(f *testing.F) {
+	f.Add("Bearer ", "", "tok-live-7Qm4x9Zr2Lp8", uint8(0))
+	f.Add("Basic ", "", "p$1a$$z${1}", uint8(0))
+	f.Add("user", "", "a:b c", uint8(1))
+	f.Add("a=1&key=", "&b", "s p/a?c&e=+%", uint8(2))
+	f.Fuzz(func(t *testing.T, before, after, value string, where uint8) {
+		if len(value) < 4 || strings.ContainsAny(value+before+after, "\x00\r\n") || strings.TrimSpace(value) != value || strings.Contains(before+after, value) {
+			return
+		}
+		e := bearer("api.test")
+		if where%3 == 2 {
+			e.Type, e.Param = HTTPSQuery, "key"
+		}
+		b := newBroker(t, map[string]string{"TOK": value}, e)
+		ph := b.Placeholder("api", "")
+		r := request("GET", "api.test", "/x")
+		want := ""
+		switch where % 3 {
+		case 0:
+			r.Header["Authorization"] = []string{before + ph + after}
+			want = before + value + after
+		case 1:
+			r.Header["Authorization"] = []string{basic(before + ":" + ph + after)}
+			want = basic(before + ":" + value + after)
+		case 2:
+			r.URL.RawQuery = before + "&key=" + ph + "&" + after
+			want = before + "&key=" + escapeQuery(value) + "&" + after
+		}
+		_, err := b.RoundTrip(r, func(out *http.Request) (*http.Response, error) {
+			got := out.URL.RawQuery
+			if where%3 != 2 {
+				got = out.Header["Authorization"][0]
+			}
+			if got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			return &http.Response{StatusCode: 204, Body: http.NoBody, Header: http.Header{}}, nil
+		}, quiet)
+		if reason := reasonOf(err); reason != "" && reason != "credential_leak" {
+			t.Error(err)
+		}
+	})
 }
