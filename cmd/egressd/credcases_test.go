@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/egressd/egressd/internal/cases"
 	"github.com/egressd/egressd/internal/proxytest"
@@ -83,8 +84,12 @@ func (h *sandboxHost) runInside(t *testing.T, c insideCase) {
 			run = c.Inside.Run
 		}
 	}
+	begin := time.Now()
 	out, errs, code := h.runAnn(t, home, c, run)
 	if c.StartError != nil {
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("%s: it took %v", c.Why, took)
+		}
 		if code != exitEgressd || out != "" {
 			t.Errorf("%s: exit status %d, stdout %q", c.Why, code, out)
 		}
@@ -221,9 +226,10 @@ func (h *sandboxHost) layOut(t *testing.T, home string, c insideCase) {
 
 // runAnn runs a shell line in a sandbox of the case's policy, as an ordinary
 // user.
-func (h *sandboxHost) runAnn(t *testing.T, home string, c insideCase, run string) (out, errs string, code int) {
+func (h *sandboxHost) runAnn(t *testing.T, home string, c insideCase, run string, flags ...string) (out, errs string, code int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), h.bin, "run", "--policy", filepath.Join("/srv", c.ID, "policy.yaml"), "--", "sh", "-c", run)
+	args := slices.Concat([]string{"run", "--policy", filepath.Join("/srv", c.ID, "policy.yaml")}, flags, []string{"--", "sh", "-c", run})
+	cmd := exec.CommandContext(t.Context(), h.bin, args...)
 	cmd.Dir = filepath.Join(home, "proj")
 	cmd.Env = []string{"HOME=" + home, "PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "USER=" + annName, "LOGNAME=" + annName}
 	for name, value := range c.Sources.Env {

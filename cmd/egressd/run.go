@@ -19,6 +19,7 @@ import (
 // The statuses of run that are not the program's own.
 const (
 	exitEgressd = 125 // egressd itself failed: nothing ran
+	exitKilled  = 137 // egressd ended the sandbox, as SIGKILL does
 	proxyURL    = "http://127.0.0.1:3128"
 )
 

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -44,7 +45,8 @@ type runner struct {
 
 	recorded    bool // the record is whole
 	interactive bool
-	problem     string      // why the program was not started
+	problem     string // why the program was not started
+	leak        sync.Once
 	ended       atomic.Bool // by a leak
 	sess        *session
 	box         *netns.Session
@@ -151,26 +153,22 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 	if code, err = r.live(ctx); err == nil {
 		reason = "exit"
 		if r.ended.Load() {
-			reason = "leak"
+			reason, code = "leak", exitKilled
 		}
 	}
 	return code, err
 }
 
-// leaked ends the sandbox: a placeholder was used where it is not bound.
+// leaked ends the sandbox: a placeholder was used where it is not bound. When it
+// returns nothing inside runs any more, so no answer is acted on.
 func (r *runner) leaked(credential string) {
-	if r.ended.Swap(true) {
-		return
-	}
-	if credential == "" {
-		credential = "unknown"
-	}
-	fmt.Fprintf(os.Stderr, "egressd: a placeholder (credential %s) was used where it is not bound: the sandbox is ended\r\n", plainText(credential))
-	go func() { // whoever tells of it waits for nothing
+	r.leak.Do(func() {
+		r.ended.Store(true)
+		fmt.Fprintf(os.Stderr, "egressd: a placeholder (credential %s) was used where it is not bound: the sandbox is ended\r\n", plainText(cmp.Or(credential, "unknown")))
 		if err := r.box.Close(); err != nil {
 			r.sess.logger.Warn("ending the sandbox", "err", err)
 		}
-	}()
+	})
 }
 
 // startRecord is what session_start says beyond what every one does.

@@ -282,6 +282,7 @@ type testOrigin struct {
 
 	mu      sync.Mutex
 	seen    int
+	login   string        // the Authorization of the last request
 	badSeen int           // bytes of a request that came to the origin with the bad certificate
 	free    chan struct{} // closed when streams may end
 }
@@ -327,6 +328,12 @@ func listenLoopback(t *testing.T) net.Listener {
 	return l
 }
 
+func (o *testOrigin) lastLogin() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.login
+}
+
 func (o *testOrigin) requests() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -337,6 +344,7 @@ func (o *testOrigin) requests() int {
 func (o *testOrigin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o.mu.Lock()
 	o.seen++
+	o.login = r.Header.Get("Authorization")
 	if r.Host == "bad.test" {
 		o.badSeen++
 	}
