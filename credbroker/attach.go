@@ -21,12 +21,6 @@ func (b *Broker) have(ctx context.Context, c *credential) (secret.Value, uint64,
 	return v, generation, err
 }
 
-// noticed has everything made anew that knows secrets: there may be another.
-func (b *Broker) noticed(c *credential) {
-	c.seen.Store(0)
-	b.version.Add(1)
-}
-
 // attach puts a secret into the type's own place, as the last step on the way
 // out: no field of the client can take it off again.
 func (x *outgoing) attach(out *http.Request, c *credential, value []byte) {

@@ -168,12 +168,10 @@ func (f *finder) marked(s string, at int) (find, bool) {
 		x.placeholder, x.id = p, p.id
 		return x, true
 	}
-	// Whose it would be without what is glued to it, for the record.
-	for size := len(mark) + markLetters; size <= end-at; size++ {
-		if p := f.live[s[at:at+size]]; p != nil {
-			x.id = p.id
-			break
-		}
+	// Whose it would be without what is glued to it, for the record: all that are
+	// minted with the mark are as long as the shortest find.
+	if p := f.live[s[at:at+len(mark)+markLetters]]; p != nil {
+		x.id = p.id
 	}
 	return x, true
 }

@@ -41,6 +41,14 @@ func (x *outgoing) inspect() {
 			}
 		}
 	}
+	for key := range x.r.Trailer { // those announced
+		if !x.look.clean(key) {
+			x.leaked(key, true)
+		}
+	}
+	if !x.look.clean(x.r.Method) {
+		x.leaked(x.r.Method, false)
+	}
 	x.target()
 	if !x.look.clean(x.host) {
 		x.leaked(x.host, true)
@@ -202,7 +210,7 @@ func (x *outgoing) target() {
 	if escaped := strings.Contains(query, "%"); !escaped && x.look.clean(query) {
 		return
 	}
-	if x.site != nil && !x.echoes {
+	if x.takesParams() {
 		if list := pairs(query); x.mark(list) {
 			x.query = list
 			query = joinPairs(list, func(*placeholder) string { return "!" })
@@ -210,6 +218,19 @@ func (x *outgoing) target() {
 	}
 	x.leaked(query, false)
 	x.rounds(query)
+}
+
+// takesParams says that a placeholder may stand in a parameter at all.
+func (x *outgoing) takesParams() bool {
+	if x.echoes {
+		return false
+	}
+	for b := range x.covered {
+		if b.cred.entry.Type == HTTPSQuery || b.cred.entry.Type == AWSSigV4 {
+			return true
+		}
+	}
+	return false
 }
 
 // mark notes the placeholders that belong in the parameters where they stand,

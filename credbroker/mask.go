@@ -8,11 +8,26 @@ import (
 // masked stands in records where a placeholder or a secret stood.
 const masked = "[credential]"
 
+// cleanRounds says that nothing is to be found in s, escaped or not.
+func (f *finder) cleanRounds(s string) bool {
+	for range 4 {
+		if !f.clean(s) {
+			return false
+		}
+		next := decodeOnce(s)
+		if next == s {
+			return true
+		}
+		s = next
+	}
+	return true
+}
+
 // Mask is text, a part of a request's head, as it may be recorded: placeholders
 // and secrets in it are written [credential], escaped ones too.
 func (b *Broker) Mask(text string) string {
 	f := b.finder()
-	if f.clean(text) && !strings.Contains(text, "%") {
+	if f.cleanRounds(text) {
 		return text
 	}
 	var finds []find

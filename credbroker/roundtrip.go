@@ -207,7 +207,6 @@ func (x *outgoing) equip(out *http.Request, c *credential, attach bool) (generat
 // body once more where there is another one now.
 func (x *outgoing) again(res *http.Response, out *http.Request, c *credential, attach bool, sent uint64, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	_, _, changed, err := c.value.Renew(out.Context(), sent)
-	x.noticed(c)
 	if err != nil || !changed || out.Body != nil && out.Body != http.NoBody {
 		return res, nil // the origin's own answer says it best
 	}
