@@ -160,6 +160,11 @@ func databricks(ctx context.Context, cfg Config, e Entry) ([]*credential, error)
 			return nil, err
 		}
 		k := source.NewKeeper(ctx, d.Fetch, 0, cfg.Sources.Now)
+		if p.HoldsToken() {
+			if _, _, err := k.Get(ctx); err != nil {
+				return nil, err
+			}
+		}
 		out = append(out, &credential{entry: e, header: headerOf(e), profile: &p, value: k, more: d.Secrets})
 	}
 	return out, nil
