@@ -113,7 +113,7 @@ func (x *exchange) send(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.forward.answered = res.Body
+	x.forward.answered, x.forward.ttfb = res.Body, x.sinceStart()
 	return res, nil
 }
 

@@ -151,7 +151,6 @@ func wantsTrailers(te []string) bool {
 // modify looks at the head of the origin's answer before it goes out.
 func modify(res *http.Response) error {
 	x := exchangeOf(res.Request.Context())
-	x.forward.ttfb = x.sinceStart()
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		if !x.forward.believes(res) {
 			return &denial{reason: "upstream_reset", detail: "The origin switched to a protocol that was not asked for.", close: true}

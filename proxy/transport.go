@@ -100,7 +100,9 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b := x.force.Broker; b != nil {
 		res, err = x.throughBroker(b, r)
 	} else {
-		res, err = x.force.up.roundTrip(x, r)
+		if res, err = x.force.up.roundTrip(x, r); err == nil {
+			x.forward.ttfb = x.sinceStart()
+		}
 	}
 	if err != nil {
 		return nil, err
