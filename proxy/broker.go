@@ -101,6 +101,7 @@ func (x *exchange) send(r *http.Request) (*http.Response, error) {
 	var body *sentBody
 	if r.Body != nil && r.Body != http.NoBody && r.Body != x.forward.body {
 		body = &sentBody{ReadCloser: r.Body, x: x}
+		x.forward.sent = body
 		body.kept.Store(true)
 		second := *r
 		second.Body = body
@@ -195,6 +196,7 @@ type sentBody struct {
 	x       *exchange
 	kept    atomic.Bool // it may be sent by another protocol, and is not closed before it was asked for
 	started atomic.Bool
+	count   atomic.Int64 // bytes that went out
 	closed  atomic.Bool
 	done    atomic.Bool
 }
@@ -204,6 +206,7 @@ type sentBody struct {
 func (b *sentBody) Read(p []byte) (int, error) {
 	b.started.Store(true)
 	n, err := b.ReadCloser.Read(p)
+	b.count.Add(int64(n))
 	if err != nil && err != io.EOF {
 		var reason interface{ Reason() string }
 		if errors.As(err, &reason) {

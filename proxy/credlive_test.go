@@ -39,6 +39,9 @@ func TestSlowBodyLeak(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	r := h.wantRecord("deny", "credential_leak", "api")
+	if r.BytesOut != int64(len(`["a",`)) {
+		t.Errorf("record has %d bytes out", r.BytesOut)
+	}
 	if leaks := h.sink.of(audit.KindLeak); len(leaks) != 1 || leaks[0].RequestID != r.RequestID {
 		t.Errorf("leaks %+v", leaks)
 	}

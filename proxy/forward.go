@@ -25,6 +25,7 @@ type forwarding struct {
 	expect      bool    // the origin is to answer the client's 100-continue
 
 	body     io.ReadCloser // as the broker was given it
+	sent     *sentBody     // the broker's, where it made one
 	answered io.ReadCloser // body of the origin's answer; nil before there is one
 	conn     *originConn   // that carries the request, nil over HTTP/2
 	upstream string        // address that was dialled

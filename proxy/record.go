@@ -161,8 +161,11 @@ func (x *exchange) finish() {
 	}
 	x.rec.Status = x.answer.status
 	x.rec.BytesOut, x.rec.BytesIn = x.body.count.Load(), x.answer.count.Load()
-	if x.forward.upstream == "" {
-		x.rec.BytesOut = 0 // what was read was held, and went nowhere
+	switch {
+	case x.forward.upstream == "": // what was read was held, and went nowhere
+		x.rec.BytesOut = 0
+	case x.forward.sent != nil:
+		x.rec.BytesOut = x.forward.sent.count.Load()
 	}
 	x.rec.TTFB = x.forward.ttfb
 	x.rec.Upstream, x.rec.UpstreamProto = x.forward.upstream, x.forward.proto
