@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,8 +30,8 @@ func doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "try what a sandbox needs on this host, and say what is missing", Args: atMost(0),
 		Long: `Try what a sandbox needs on this host: the isolation program, namespaces, how
-traffic is captured, and the certificate authority. It makes a real sandbox and
-looks from inside. Exit status: 0, or 1 when a policy could not be enforced.`,
+traffic is captured, the certificate authority, and how secrets are kept. It
+makes a real sandbox and looks from inside. Exit status: 0, or 1 when a policy could not be enforced.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
 			defer cancel()
@@ -120,8 +121,7 @@ func examine(ctx context.Context) []finding {
 		err = fmt.Errorf("%s", strings.Join(failures, "; "))
 	}
 	add("inside", err, "/usr takes no write, /etc is made new, no network but lo", "")
-	all = append(all, examineCA())
-	return all
+	return append(all, examineCA(), examineSecrets())
 }
 
 // trial makes a sandbox like run's, for a program that is never started.
@@ -173,5 +173,32 @@ func examineCA() finding {
 		return finding{Check: "CA", Found: err.Error(), Advice: "install the package ca-certificates"}
 	}
 	f.Found = fmt.Sprintf("an authority for the session can be made; this host trusts %s", count(roots.Len(), "root"))
+	return f
+}
+
+// examineSecrets closes this process as a session does, and names the programs
+// that sources of secrets would find.
+func examineSecrets() finding {
+	f := finding{Check: "secrets"}
+	d, err := findDirs()
+	if err == nil {
+		err = harden()
+	}
+	cwd, wd := os.Getwd()
+	if err = errors.Join(err, wd); err != nil {
+		f.Found = err.Error()
+		return f
+	}
+	programs := newHostPrograms([]string{cwd}, d.home)
+	var there []string
+	for _, name := range []string{"gh", "databricks", "aws", "vault"} {
+		if at, err := programs.find(name); err == nil {
+			there = append(there, at)
+		}
+	}
+	f.OK, f.Found = true, "egressd leaves no core dump and shows its memory to nobody"
+	if len(there) > 0 {
+		f.Found += "; sources can run " + strings.Join(there, ", ")
+	}
 	return f
 }

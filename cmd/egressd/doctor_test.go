@@ -17,7 +17,7 @@ func TestDoctor(t *testing.T) {
 		for _, uid := range []int{annUID, 0} {
 			r := newRunPlace(t, uid)
 			out, errs, code := r.call(t, "doctor")
-			for _, want := range []string{"isolation", "bwrap", "namespaces", "capture", "transparent", "inside", "CA"} {
+			for _, want := range []string{"isolation", "bwrap", "namespaces", "capture", "transparent", "inside", "CA", "secrets", "no core dump"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("uid %d: doctor lacks %q", uid, want)
 				}
