@@ -68,8 +68,8 @@ type body struct {
 }
 
 // hold reads ahead and looks through what came, where the budget has room;
-// taken is called before the first read. An error is a leak, or the end of the
-// client.
+// taken is called before the first read. An error is a leak, one of the body, or
+// the end of the client.
 func (b *body) hold(length int64, taken func()) error {
 	size := 4 << 10
 	if length > 0 {
@@ -97,7 +97,11 @@ func (b *body) hold(length int64, taken func()) error {
 			return b.ctx.Err()
 		}
 	}
-	return b.look(b.release())
+	held, err := b.release()
+	if fault := b.look(held, err); fault != nil || err == nil || err == io.EOF {
+		return fault
+	}
+	return err // a body that is malformed, or too long, need not go out in part
 }
 
 // pump reads ahead until there is no more to hold.
