@@ -79,7 +79,7 @@ func BwrapVersion(ctx context.Context, bwrap string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bwrap, "--version")
-	cmd.Env = []string{}
+	cmd.Env, cmd.Dir = []string{}, "/"
 	out, err := cmd.Output()
 	if err != nil {
 		return "", &Unavailable{Problem: bwrap + " does not run", Advice: "reinstall the package bubblewrap", Err: err}

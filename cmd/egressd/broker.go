@@ -26,9 +26,19 @@ type hostPrograms struct {
 	unsafe []string
 }
 
-// newHostPrograms knows the folders that the sandbox can write to, cwd among
-// them. Under sudo the home is the caller's.
-func newHostPrograms(writable []string, home string) *hostPrograms {
+// newHostPrograms knows the folders that the sandbox can write to, or could have
+// yesterday, such as the working folder ("" for none). The system's own folders
+// as such are none. Under sudo the home is the caller's.
+func newHostPrograms(cwd string, grants []mount.Grant, home string) *hostPrograms {
+	var writable []string
+	if cwd != "" && !mount.InBase(cwd) {
+		writable = append(writable, cwd)
+	}
+	for _, g := range grants {
+		if g.Write {
+			writable = append(writable, g.Path)
+		}
+	}
 	unsafe := belowRoot(writable)
 	environ := slices.Insert(os.Environ(), 0, "HOME="+home) // the first of a name counts
 	path := os.Getenv("PATH")

@@ -189,7 +189,7 @@ func examineSecrets() finding {
 		f.Found = err.Error()
 		return f
 	}
-	programs := newHostPrograms([]string{cwd}, d.home)
+	programs := newHostPrograms(cwd, nil, d.home)
 	var there []string
 	for _, name := range []string{"gh", "databricks", "aws", "vault"} {
 		if at, err := programs.find(name); err == nil {

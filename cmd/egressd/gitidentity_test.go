@@ -40,13 +40,13 @@ func TestGitIdentity(t *testing.T) {
 			if plain != c.plain {
 				t.Fatalf("plain is %v", plain)
 			}
-			said := askGit(t.Context(), newHostPrograms(nil, home))
+			said := askGit(t.Context(), newHostPrograms("", nil, home))
 			for _, key := range []string{"user.name", "user.email"} {
 				if plain && found[key] != said[key] {
 					t.Errorf("%s is %q, git says %q", key, found[key], said[key])
 				}
 			}
-			env := gitIdentity(t.Context(), home, newHostPrograms(nil, home))
+			env := gitIdentity(t.Context(), home, newHostPrograms("", nil, home))
 			if name := said["user.name"]; (name != "") != slices.Contains(env, "GIT_AUTHOR_NAME="+name) {
 				t.Errorf("the variables are %q, git says %q", env, name)
 			}

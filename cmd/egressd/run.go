@@ -114,7 +114,7 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if err := r.recordApart(); err != nil {
 		return 0, err
 	}
-	r.programs = newHostPrograms(r.writable(), src.dirs.home)
+	r.programs = newHostPrograms(r.cwd, r.grants, src.dirs.home)
 	r.git = make(chan []string, 1)
 	r.java = sync.OnceValues(func() ([]string, bool) { return javaStores(src.dirs.home, r.grants) })
 	go func() { r.git <- gitIdentity(ctx, src.dirs.home, r.programs) }() // a process, while the rest is made ready

@@ -93,11 +93,9 @@ func (r *runner) say(text string) {
 
 // writable are the folders the sandbox can write, cwd always among them:
 // nothing there is run on the host.
-func (r *runner) writable() []string { return writableFolders(r.cwd, r.grants) }
-
-func writableFolders(cwd string, grants []mount.Grant) []string {
-	list := []string{cwd}
-	for _, g := range grants {
+func (r *runner) writable() []string {
+	list := []string{r.cwd}
+	for _, g := range r.grants {
 		if g.Write {
 			list = append(list, g.Path)
 		}

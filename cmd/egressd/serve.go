@@ -21,7 +21,6 @@ import (
 
 	"github.com/egressd/egressd/ca"
 	"github.com/egressd/egressd/credbroker"
-	"github.com/egressd/egressd/netns/mount"
 )
 
 // serveFlags are what `egressd serve` was told.
@@ -92,6 +91,9 @@ func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) 
 	if err != nil {
 		return err
 	}
+	if cwd == "/" {
+		cwd = "" // a service's: it says nothing of what is served
+	}
 	token, err := f.token()
 	if err != nil {
 		return err
@@ -102,7 +104,7 @@ func (f *serveFlags) serve(ctx context.Context, cmd *cobra.Command) (err error) 
 	}
 	defer l.Close() // closed already where the proxy served it
 	sess, err := newSession(sessionConfig{dirs: src.dirs, src: src, policy: p, audit: f.audit, logger: f.logger(),
-		programs: newHostPrograms(reached(cwd, grants), src.dirs.home)})
+		programs: newHostPrograms(cwd, grants, src.dirs.home)})
 	if err != nil {
 		return err
 	}
@@ -308,12 +310,6 @@ func (f *serveFlags) write(sess *session, name, token string) error {
 		return fmt.Errorf("writing the variables: %w", err)
 	}
 	return nil
-}
-
-// reached are the folders that whoever is served may write to: what the policy
-// grants, and the working folder, but for that of a service.
-func reached(cwd string, grants []mount.Grant) []string {
-	return slices.DeleteFunc(writableFolders(cwd, grants), func(dir string) bool { return dir == "/" })
 }
 
 // inside are the variables by which clients find their placeholders; files lie
