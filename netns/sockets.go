@@ -38,19 +38,11 @@ func openSpares(ipv6 bool) ([]*os.File, error) {
 // spare is one of the helper's sockets, or nil where none of the kind is left.
 func (s *Session) spare(domain, kind int) *os.File {
 	s.mu.Lock()
-	spares := s.spares
-	s.mu.Unlock()
-	for _, f := range spares {
-		if s.checkSocket(int(f.Fd()), domain, kind) == nil {
-			s.mu.Lock()
-			i := slices.Index(s.spares, f)
-			if i >= 0 {
-				s.spares = slices.Delete(slices.Clone(s.spares), i, i+1)
-			}
-			s.mu.Unlock()
-			if i >= 0 {
-				return f
-			}
+	defer s.mu.Unlock()
+	for i, f := range s.spares {
+		if s.checkLocked(int(f.Fd()), domain, kind) == nil {
+			s.spares = slices.Delete(slices.Clone(s.spares), i, i+1)
+			return f
 		}
 	}
 	return nil
@@ -93,17 +85,21 @@ func (s *Session) socket(ctx context.Context, domain, kind int) (*os.File, error
 }
 
 func (s *Session) checkSocket(fd, domain, kind int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.checkLocked(fd, domain, kind)
+}
+
+// checkLocked is checkSocket with s.mu held.
+func (s *Session) checkLocked(fd, domain, kind int) error {
 	cookie, err := netnsCookie(fd)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
 	if s.cookie == 0 && !s.running {
 		s.cookie = cookie // the first one, before anything of the sandbox ran
 	}
-	same := cookie == s.cookie
-	s.mu.Unlock()
-	if !same {
+	if cookie != s.cookie {
 		return errors.New("checking a socket from inside: it is of another network namespace")
 	}
 	for _, want := range [][2]int{{unix.SO_DOMAIN, domain}, {unix.SO_TYPE, kind}, {unix.SO_ACCEPTCONN, 0}} {
