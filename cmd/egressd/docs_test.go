@@ -60,7 +60,7 @@ const docsVariable = "EGRESSD_TEST_DOCS"
 func documents(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, pattern := range []string{"*.md", "docs/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/recipes/*.md"} {
 		found, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv(docsVariable), docRoot), pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -211,9 +211,9 @@ func TestDocsFlags(t *testing.T) {
 var (
 	reasonsGiven = strings.Fields(`rule no_rule port_not_allowed method_not_allowed path_not_allowed query_not_allowed deny_rule
 		expired bad_host bad_request ambiguous_path authority_mismatch private_address protocol upgrade_not_allowed body_too_large
-		rate_limited revoked overloaded audit_unavailable proxy_auth dns connect upstream_tls upstream_reset timeout client_gone internal`)
-	reasonsLater = strings.Fields(`approved learned credential_leak credential_plaintext credential_unavailable credential_foreign
-		approval_denied approval_timeout not_granted`)
+		rate_limited revoked credential_leak credential_plaintext credential_unavailable credential_foreign
+		overloaded audit_unavailable proxy_auth dns connect upstream_tls upstream_reset timeout client_gone internal`)
+	reasonsLater  = strings.Fields(`approved learned approval_denied approval_timeout not_granted`)
 	reasonHeading = regexp.MustCompile("(?m)^### `([a-z_]+)`$")
 )
 
@@ -248,8 +248,8 @@ func TestDocsReasons(t *testing.T) {
 	}
 }
 
-// The host that the commands of documents see: example.com is a public address
-// that leads to an origin of the test, with a certificate this host trusts.
+// The host that the commands of documents see: the names of docOrigin have a
+// public address that leads to it, with certificates this host trusts.
 const exampleAddr = "203.0.112.7" // public, beside the documentation's range
 
 func TestDocsConsole(t *testing.T) {
@@ -276,7 +276,7 @@ func TestDocsConsole(t *testing.T) {
 	})
 }
 
-// example makes example.com real: an address that is routed to this host, but
+// example makes docOrigin's names real: an address that is routed to this host, but
 // is no address of it.
 func (h *sandboxHost) example(t *testing.T) {
 	t.Helper()
@@ -286,7 +286,7 @@ func (h *sandboxHost) example(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.over(t, "/etc/ssl/certs/ca-certificates.crt", string(roots)+string(ca.PEM()))
-	h.over(t, "/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"+exampleAddr+" example.com\n")
+	h.over(t, "/etc/hosts", "127.0.0.1 localhost\n::1 localhost\n"+exampleAddr+" "+docHosts+"\n")
 	if out, err := exec.CommandContext(t.Context(), "ip", "route", "add", "local", exampleAddr, "dev", "lo").CombinedOutput(); err != nil {
 		t.Fatalf("routing the address of example.com: %v: %s", err, out)
 	}
@@ -298,7 +298,7 @@ func (h *sandboxHost) example(t *testing.T) {
 		if secure != nil {
 			l = tls.NewListener(l, secure)
 		}
-		srv := &http.Server{Handler: h, TLSConfig: secure}
+		srv := &http.Server{Handler: docOrigin{h}, TLSConfig: secure}
 		t.Cleanup(func() { srv.Close() })
 		go func() { _ = srv.Serve(l) }()
 	}
