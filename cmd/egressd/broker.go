@@ -14,6 +14,7 @@ import (
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/credbroker"
 	secrets "github.com/egressd/egressd/credbroker/source"
+	"github.com/egressd/egressd/netns"
 	"github.com/egressd/egressd/netns/mount"
 	"github.com/egressd/egressd/policy"
 )
@@ -198,4 +199,25 @@ func ownSecrets(entries []credbroker.Entry, home string) []string {
 		}
 	}
 	return list
+}
+
+// exposure refuses policies by which a secret would lie in what a sandbox that
+// runs was given: masks are hung at its start, and its variables are set.
+func exposure(c netns.Config, home string) func(*policy.Policy) error {
+	shows := func(path string) bool {
+		return !slices.Contains(c.Hidden, path) && slices.ContainsFunc(c.Grants, func(g mount.Grant) bool { return within(path, g.Path) })
+	}
+	return func(p *policy.Policy) error {
+		for _, file := range secretFiles(p, home) {
+			if shows(file) {
+				return fmt.Errorf("the new policy has a secret in %s, which the sandbox was shown when it started: start it anew", file)
+			}
+		}
+		for _, name := range sourceVariables(p.Credentials) {
+			if slices.ContainsFunc(c.Env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") }) {
+				return fmt.Errorf("the new policy has a secret in the variable %s, which the sandbox was given when it started: start it anew", name)
+			}
+		}
+		return nil
+	}
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/internal/proxytest"
@@ -89,6 +92,38 @@ func TestLeakEndsTheSandbox(t *testing.T) {
 		}
 		if text := records(t, "/home/leak"); !strings.Contains(text, `"kind":"leak"`) || !strings.Contains(text, `"reason":"leak"`) || strings.Contains(text, "oa_cred_") {
 			t.Errorf("the record: %s", text)
+		}
+	})
+}
+
+// A policy whose secret the running sandbox was shown does not come into force.
+func TestReloadExposes(t *testing.T) {
+	t.Parallel()
+	proxytest.Namespaced(t, func(t *testing.T, dir string) {
+		h := newSandboxHost(t)
+		for i, x := range []struct{ source, want string }{
+			{`{"file":"~/proj/tok"}`, "has a secret in /home/expose0/proj/tok, which the sandbox was shown"},
+			{`{"env":"LC_TOKEN"}`, "has a secret in the variable LC_TOKEN, which the sandbox was given"},
+			{`{"file":"~/tok"}`, ""},
+		} {
+			c := insideCase{ID: fmt.Sprintf("expose%d", i), Rules: []any{"GET api.test/**"}, Entries: []map[string]any{}}
+			c.Sources.Files = map[string]string{"~/proj/tok": "tok-live-7Qm4x9Zr2Lp8\n", "~/tok": "tok-live-7Qm4x9Zr2Lp8\n"}
+			c.Sources.Env = map[string]string{"LC_TOKEN": "tok-live-7Qm4x9Zr2Lp8"}
+			home := "/home/" + c.ID
+			h.layOut(t, home, c)
+			time.AfterFunc(700*time.Millisecond, func() {
+				policy := `{"sandbox":{"egress_rules":["GET api.test/**"],"credential_proxy":[{"id":"api","type":"https_bearer","target":"api.test","source":` + x.source + `}]}}`
+				if err := os.WriteFile("/srv/"+c.ID+"/policy.yaml", []byte(policy), 0o644); err != nil {
+					t.Error(err)
+				}
+			})
+			_, errs, code := h.runAnn(t, home, c, "sleep 2")
+			if code != 0 || !strings.Contains(errs, x.want) || x.want == "" && errs != "" {
+				t.Errorf("%s: %d, stderr %s", x.source, code, errs)
+			}
+			if verdict := `"verdict":"deny"`; strings.Contains(records(t, home), verdict) != (x.want != "") {
+				t.Errorf("%s: the record: %s", x.source, records(t, home))
+			}
 		}
 	})
 }

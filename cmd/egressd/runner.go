@@ -120,6 +120,7 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 		}
 	}()
 	config := r.config(ctx)
+	r.sess.exposed = exposure(config, r.src.dirs.home)
 	if r.streams, err = streams.Open(streams.Config{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Raw: r.flags.raw}); err != nil {
 		return 0, err
 	}

@@ -44,6 +44,9 @@ type session struct {
 	// onLeak ends the sandbox where the policy says so; nil where there is none.
 	onLeak func(credential string)
 
+	// exposed refuses a new policy whose secrets the sandbox that runs has had
+	// before its eyes; nil where there is none.
+	exposed func(*policy.Policy) error
 	// used has the ids of credentials that were sent.
 	used sync.Map
 

@@ -151,6 +151,11 @@ func (s *session) swap(ctx context.Context, p *policy.Policy) error {
 	if err != nil {
 		return err
 	}
+	if s.exposed != nil {
+		if err := s.exposed(p); err != nil {
+			return err
+		}
+	}
 	if p.HasRules {
 		if err := s.arm(ctx, next, s.now.broker); err != nil {
 			return err
