@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // credentialPolicy writes a policy with an entry for api.test whose source is a
@@ -152,4 +155,30 @@ func TestCredentialsAreToldOf(t *testing.T) {
 		t.Error("serve warns although it asks for a token")
 	}
 	s.stop(t)
+}
+
+// A process that is made to fall over tells its state to the operator, and no
+// secret with it: not in the trace and not in a core.
+func TestCrashShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.write(t, "home/tok", "tok-live-first-7Qm4x9Zr\n")
+	p.env = append(p.env, "GOTRACEBACK=crash", "SECOND=tok-live-in-environ-11aa")
+	policy := p.credentialPolicy(t, "")
+	s := p.serve(t, "--policy", policy)
+	if code, _ := s.get(t, "https://api.test/a"); code != 200 || p.origin.lastLogin() != "Bearer tok-live-first-7Qm4x9Zr" {
+		t.Fatalf("the secret is not attached: %d %q", code, p.origin.lastLogin())
+	}
+	s.signal(t, syscall.SIGQUIT)
+	s.wait(t, 10*time.Second)
+	if trace := s.stderr.String(); !strings.Contains(trace, "goroutine ") || strings.Contains(trace, "tok-live") {
+		t.Errorf("the trace is missing, or holds the secret: %s", cut(trace))
+	}
+	cores, err := filepath.Glob(p.path("core*"))
+	if err != nil || len(cores) > 0 {
+		t.Errorf("a core is left: %q %v", cores, err)
+	}
+	if st, ok := s.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || st.CoreDump() {
+		t.Error("the kernel wrote a core")
+	}
 }
