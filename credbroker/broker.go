@@ -160,7 +160,12 @@ func (b *Broker) mint(previous *Broker) error {
 func (b *Broker) shown(e Entry) []string {
 	switch e.Type {
 	case AWSSigV4:
-		return []string{"", partAccessKeyID, partSessionToken}
+		for _, c := range b.creds {
+			if c.entry.ID == e.ID && c.hasToken() {
+				return []string{"", partAccessKeyID, partSessionToken}
+			}
+		}
+		return []string{"", partAccessKeyID}
 	case GHBasic, GitHubApp, DatabricksCLI:
 		return []string{""}
 	}
@@ -266,6 +271,7 @@ func (b *Broker) guarded() []secretText {
 // scanned is what the answers of a host are looked through for.
 type scanned struct {
 	version    uint64
+	secrets    []scan.Secret
 	set, names *scan.Set
 }
 
@@ -284,7 +290,7 @@ func (b *Broker) sought(x *site) *scanned {
 			secrets = append(secrets, k.Secret)
 		}
 	}
-	s := &scanned{version: version, set: scan.New(secrets), names: redact.Names(secrets)}
+	s := &scanned{version: version, secrets: secrets, set: scan.New(secrets), names: redact.Names(secrets)}
 	x.scanned.Store(s)
 	return s
 }

@@ -80,6 +80,8 @@ func (b *Broker) credentials(ctx context.Context, cfg Config, e Entry) ([]*crede
 		err = c.githubApp(ctx, cfg)
 	case DatabricksCLI:
 		return databricks(ctx, cfg, e)
+	case AWSSigV4:
+		err = c.openAWS(ctx, cfg)
 	default:
 		c.value, err = keep(ctx, cfg, e.Source, source.Options{})
 	}

@@ -40,12 +40,6 @@ type credential struct {
 	seen atomic.Uint64
 }
 
-// Parts of an AWS key beside the secret key, as Broker.Placeholder knows them.
-const (
-	partAccessKeyID  = "access_key_id"
-	partSessionToken = "session_token"
-)
-
 // headerOf is the field that an entry's secret belongs in.
 func headerOf(e Entry) string {
 	switch e.Type {
@@ -89,6 +83,9 @@ type known struct {
 
 // secrets are all values of this run, in the order in which they are looked for.
 func (c *credential) secrets() []known {
+	if c.entry.Type == AWSSigV4 {
+		return c.awsSecrets()
+	}
 	out := c.known(c.value.Values(), c.replacement(""))
 	if c.more != nil {
 		out = append(out, c.known(c.more(), secret.Redacted)...)

@@ -23,6 +23,7 @@ type outgoing struct {
 	fields []field  // those that hold placeholders where they belong
 	query  []pair   // nil where the query stays as it is
 	swaps  *credential
+	aws    awsRequest
 	// foreignNames are the fields, folded, that hold credentials of the client's
 	// own which are not to pass.
 	foreignNames []string
@@ -31,6 +32,7 @@ type outgoing struct {
 // inspect looks for placeholders and secrets everywhere in the head, sorts
 // those that belong where they stand from leaks, and says which it was.
 func (x *outgoing) inspect() {
+	x.recognise()
 	for key, lines := range x.r.Header {
 		if !x.look.clean(key) {
 			x.leaked(key, true)
@@ -184,12 +186,18 @@ func (x *outgoing) bound(p *placeholder, belongs func(*credential) bool) bool {
 
 func (x *outgoing) takesHeader(p *placeholder, key string) bool {
 	return x.bound(p, func(c *credential) bool {
-		return c.entry.Type != AWSSigV4 && key == c.header
+		if c.entry.Type == AWSSigV4 {
+			return x.takesAWS(c, p, key, false)
+		}
+		return key == c.header
 	})
 }
 
 func (x *outgoing) takesParam(p *placeholder, name string) bool {
 	return x.bound(p, func(c *credential) bool {
+		if c.entry.Type == AWSSigV4 {
+			return x.takesAWS(c, p, name, true)
+		}
 		return c.entry.Type == HTTPSQuery && name == c.entry.Param
 	})
 }

@@ -30,8 +30,14 @@ func (x *outgoing) foreign() error {
 		return nil
 	}
 	x.foreignNames = names
+	if err := x.foreignAWS(refuse); err != nil {
+		return err
+	}
 	for key, lines := range x.r.Header {
 		if !slices.Contains(names, foldName(key)) {
+			continue
+		}
+		if key == "Authorization" && x.aws.again != nil {
 			continue
 		}
 		f := x.field(key)
@@ -88,6 +94,9 @@ func (f *field) purge(c *credential) bool {
 func (v *fieldValue) purged(key string, c *credential) (own, same bool) {
 	if len(v.placeholders) == 0 {
 		return false, false
+	}
+	if c.entry.Type == AWSSigV4 {
+		return true, true // a signature names one key, and is made anew
 	}
 	text := v.text
 	if v.basic {

@@ -5,8 +5,11 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"slices"
 
 	"github.com/egressd/egressd/credbroker/redact"
+	"github.com/egressd/egressd/credbroker/scan"
+	"github.com/egressd/egressd/credbroker/secret"
 )
 
 // RoundTrip passes on one request that the rules allow. r is what is about to go
@@ -55,10 +58,13 @@ func (x *outgoing) judge() error {
 		}
 		return errLeak
 	}
+	if x.aws.named {
+		return x.aws.err
+	}
 	if err := x.foreign(); err != nil {
 		return err
 	}
-	if x.plain && x.site != nil && (x.swapping() || x.attaching() != nil) {
+	if x.plain && x.site != nil && (x.swapping() || x.aws.again != nil || x.attaching() != nil) {
 		return errPlaintext
 	}
 	return x.take()
@@ -149,7 +155,9 @@ func (x *outgoing) attaching() *credential {
 // answer safe.
 func (x *outgoing) exchange(send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	cred, attach := x.swaps, false
-	if !x.swapping() {
+	if x.aws.again != nil {
+		cred = x.aws.again
+	} else if !x.swapping() {
 		cred = x.attaching()
 		attach = cred != nil
 	}
@@ -187,6 +195,9 @@ func (x *outgoing) equip(out *http.Request, c *credential, attach bool) (generat
 	if err != nil {
 		return 0, err
 	}
+	if c.entry.Type == AWSSigV4 {
+		return generation, x.sign(out, c, value)
+	}
 	if attach {
 		x.attach(out, c, value.Reveal())
 		return generation, nil
@@ -219,7 +230,11 @@ func (x *outgoing) again(res *http.Response, out *http.Request, c *credential, a
 
 // config is how answers of the host are made safe.
 func (x *outgoing) config() redact.Config {
-	s := x.sought(x.site)
+	s := *x.sought(x.site)
+	if x.aws.made != "" { // of this request alone
+		list := append(slices.Clone(s.secrets), scan.Secret{Value: []byte(x.aws.made), Replacement: secret.Redacted, Entry: x.aws.by})
+		s.set, s.names = scan.New(list), redact.Names(list)
+	}
 	return redact.Config{
 		Set: s.set, Names: s.names, Strict: x.strict, Linger: x.site.linger, Method: x.r.Method,
 		Note: func(entry string) { x.note("redaction", "allow", entry) },
