@@ -103,3 +103,17 @@ func entriesOf(t *testing.T, entry string) []credbroker.Entry {
 	}
 	return p.Credentials
 }
+
+// docs/credentials.md names every key and every type of an entry.
+func TestCredentialDocument(t *testing.T) {
+	data, err := os.ReadFile("../docs/credentials.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := slices.Concat(ofSomeTypes, ofTargets, []string{"id", "env", "shape", "canary", "ttl", "on_leak", "leak_pass", "redact"}, slices.Sorted(maps.Keys(credentialTypes)))
+	for _, word := range words {
+		if !strings.Contains(string(data), "`"+word+"`") {
+			t.Errorf("the document does not name %s", word)
+		}
+	}
+}
