@@ -1,0 +1,205 @@
+package scan
+
+import "bytes"
+
+// lookAhead is how far behind an escape the gate may look: eight digits, each
+// behind a line break, every byte of which is an entity.
+const lookAhead = 8 * 3 * maxEscape
+
+// detect explores every node that a find between from and the end of p must
+// come through. A find is 16 bytes of some secret's core at least. Without an
+// escape between them, eight bytes of their spelling that begin at a multiple
+// of step are a gram. With one, look at the first: either eight bytes before it
+// are a gram as they stand, or it and what follows spell one. Short secrets,
+// found whole, may have less on either side: for them both sides are joined.
+func (r *reader) detect(from int) {
+	r.words(from)
+	for _, c := range []byte("%=\\&\n+") {
+		if c == '+' && !r.set.spaced {
+			continue
+		}
+		r.escapes(from, c)
+	}
+}
+
+// words looks up the words of p that begin at multiples of step.
+func (r *reader) words(from int) {
+	g, p := &r.set.grams, r.p
+	i := from &^ 7
+	if r.set.step == 8 {
+		for ; i+32 <= len(p); i += 32 {
+			q := p[i : i+32 : i+32]
+			a, b := load(q, 0)|fold, load(q, 8)|fold
+			c, d := load(q, 16)|fold, load(q, 24)|fold
+			if g.gate[gateIndex(a)]|g.gate[gateIndex(b)]|g.gate[gateIndex(c)]|g.gate[gateIndex(d)] == 0 {
+				continue
+			}
+			for k := i; k < i+32; k += 8 {
+				r.place = k
+				r.word(k)
+			}
+		}
+	}
+	for ; i+8 <= len(p); i += r.set.step {
+		if g.gate[gateIndex(load(p, i)|fold)] != 0 {
+			r.place = i
+			r.word(i)
+		}
+	}
+}
+
+// word explores what the eight bytes at i may be part of.
+func (r *reader) word(i int) {
+	for _, e := range r.set.grams.of(load(r.p, i)) {
+		r.explore(e.pat, e.read, e.r, i+int(e.off), int(e.j))
+	}
+}
+
+// escapes looks at each place where c stands and is an escape or a line break.
+func (r *reader) escapes(from int, c byte) {
+	for i := from; ; i++ {
+		k := bytes.IndexByte(r.p[i:], c)
+		if k < 0 {
+			return
+		}
+		if i += k; r.counts(c, i) {
+			r.escape(c, i)
+		}
+	}
+}
+
+// counts tells whether c at i may be an escape that is part of a find; most
+// bytes that could be one are not, and are told here.
+func (r *reader) counts(c byte, i int) bool {
+	p := r.p
+	if c == '+' {
+		return true
+	}
+	if i+1 >= len(p) {
+		return false
+	}
+	switch next := p[i+1]; c {
+	case '%':
+		return hexNumber(p, i+1, 2) >= 0
+	case '=':
+		return hexNumber(p, i+1, 2) >= 0 || softBreak(p, i) > 0
+	case '\\':
+		return next == 'x' || next == 'u' || shortEscape[next] != 0
+	case '&':
+		return next == '#' || next < 128 && r.set.names[next] != nil
+	case '\n': // between two digits, the one behind it perhaps an escape
+		before := i - 1
+		if before > 0 && p[before] == '\r' {
+			before--
+		}
+		return before >= 0 && letterValue[p[before]] != 0xFF && (letterValue[next] != 0xFF || isLead[next])
+	}
+	return true
+}
+
+// escape looks at an escape at i both ways. A carriage return before it may be
+// part of a line break between digits.
+func (r *reader) escape(c byte, i int) {
+	r.place = i
+	if c != '\n' {
+		r.textAround(i)
+	}
+	if i > 0 && r.p[i-1] == '\r' {
+		i--
+	}
+	r.digitsAround(i)
+}
+
+// textAround looks up the word before an escape and those that begin with it
+// or, for short secrets, have it in their middle.
+func (r *reader) textAround(i int) {
+	if i >= 8 {
+		r.word(i - 8)
+	}
+	var word [16]byte
+	r.textAhead(&word, 0, i, i)
+	for n := 1; r.set.brief && n < 8 && n <= i; n++ {
+		if n > 1 && !r.set.grams.pair(r.p[i-n], r.p[i-n+1]) {
+			return
+		}
+		copy(word[:], r.p[i-n:i])
+		r.textAhead(&word, n, i, i-n)
+	}
+}
+
+// digitsAround is textAround for hex and base64.
+func (r *reader) digitsAround(i int) {
+	if i >= 8 {
+		r.word(i - 8)
+	}
+	var word [16]byte
+	var at [8]int32
+	r.digitsAhead(&word, &at, 0, i)
+	for n := 1; r.set.brief && n < 8 && n <= i; n++ {
+		if letterValue[r.p[i-n]] == 0xFF {
+			return
+		}
+		for k := range n {
+			word[k], at[k] = r.p[i-n+k], int32(i-n+k)
+		}
+		r.digitsAhead(&word, &at, n, i)
+	}
+}
+
+// textAhead reads on at i, where n bytes of a word that begins at start are
+// known, and explores what the word may be part of. A soft line break may come
+// first. It gives up at a pair of bytes that no gram holds.
+func (r *reader) textAhead(word *[16]byte, n, i, start int) {
+	if n >= 8 {
+		for _, e := range r.set.grams.of(load(word[:], 0)) {
+			if e.read == asText {
+				r.explore(e.pat, e.read, 0, start, int(e.j))
+			}
+		}
+		return
+	}
+	for range softRow {
+		soft := softBreak(r.p, i)
+		if soft == 0 {
+			break
+		}
+		if n == 0 {
+			start += soft
+		}
+		i += soft
+	}
+	if i >= len(r.p) {
+		return
+	}
+	units := r.set.units(r.p, i, r.units[n][:0])
+	r.units[n] = units
+	for k := range units {
+		u := &units[k]
+		copy(word[n:], u.bytes())
+		fits := true
+		for m := max(n, 1); m < min(n+int(u.k), 8) && fits; m++ {
+			fits = r.set.grams.pair(word[m-1], word[m])
+		}
+		if fits {
+			r.textAhead(word, n+int(u.k), i+int(u.n), start)
+		}
+	}
+}
+
+// digitsAhead is textAhead for hex and base64: at are the places of the digits
+// that are known. A line break may come first.
+func (r *reader) digitsAhead(word *[16]byte, at *[8]int32, n, i int) {
+	if n == 8 {
+		for _, e := range r.set.grams.of(load(word[:], 0)) {
+			if e.read == asHex || e.read == asBase64 {
+				r.explore(e.pat, e.read, e.r, int(at[e.off]), int(e.j))
+			}
+		}
+		return
+	}
+	ds, count := r.digitsOn(i)
+	for _, d := range ds[:count] {
+		word[n], at[n] = d.c, int32(d.at)
+		r.digitsAhead(word, at, n+1, d.next)
+	}
+}

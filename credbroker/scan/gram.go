@@ -1,0 +1,251 @@
+package scan
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math/bits"
+	"slices"
+)
+
+// A reading is one of the ways in which bytes of an answer spell a secret.
+type reading uint8
+
+const (
+	asText reading = iota
+	asHex
+	asBase64
+	asUTF16LE
+	asUTF16BE
+)
+
+func (r reading) utf16() bool { return r >= asUTF16LE }
+
+// A gram is eight bytes that some part of a secret is spelled with in one
+// reading, its letters in lower case, and where in the secret they lead: the
+// digit (byte, in text and UTF-16) off of the eight stands at byte j of the
+// secret, r of whose letter's bits belong to the byte before.
+type gram struct {
+	word uint64
+	pat  uint16
+	read reading
+	off  uint8
+	r    uint8
+	j    int32
+}
+
+// fold sets the bit that tells small letters from capitals in eight bytes: hex
+// digits count in either case, and for the others the reader looks again.
+const fold = 0x2020202020202020
+
+// grams is a set of grams behind a table that tells most words that are none
+// of them at the price of one load.
+type grams struct {
+	gate  [1 << gateBits]uint8 // by hash, a bit of a second hash for each gram
+	list  []gram               // by word
+	pairs [1 << 10]uint64      // bits of the pairs of bytes that the text grams hold
+}
+
+const gateBits = 14
+
+func gateIndex(word uint64) uint64 { return word * 0x9E3779B97F4A7C15 >> (64 - gateBits) }
+
+func gateBit(word uint64) uint8 { return 1 << (word * 0x9E3779B97F4A7C15 >> (61 - gateBits) & 7) }
+
+// of are the grams of a word, which is folded here.
+func (g *grams) of(word uint64) []gram {
+	word |= fold
+	if g.gate[gateIndex(word)]&gateBit(word) == 0 {
+		return nil
+	}
+	lo, ok := slices.BinarySearchFunc(g.list, word, func(e gram, w uint64) int { return cmp.Compare(e.word, w) })
+	if !ok {
+		return nil
+	}
+	hi := lo + 1
+	for hi < len(g.list) && g.list[hi].word == word {
+		hi++
+	}
+	return g.list[lo:hi]
+}
+
+// pair tells whether some text gram holds these bytes in a row.
+func (g *grams) pair(a, b byte) bool {
+	k := uint(a)<<8 | uint(b)
+	return g.pairs[k>>6]>>(k&63)&1 != 0
+}
+
+func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i:]) }
+
+// build fills g with the grams of the part of each secret that is looked for
+// first. A find is min bytes at least, wherever it begins, so it holds 16 bytes
+// of every such part; for long secrets 16 bytes from the middle are enough.
+func (g *grams) build(secrets []pattern) {
+	for k := range secrets {
+		p := &secrets[k]
+		lo, hi := p.core()
+		for j := lo; j+8 <= hi; j++ {
+			g.text(uint16(k), p.value, j)
+		}
+		g.hex(uint16(k), p.value, lo, hi)
+		g.base64(uint16(k), p.value, lo, hi)
+		g.utf16(uint16(k), p.value, lo, hi)
+	}
+	slices.SortFunc(g.list, func(a, b gram) int {
+		return cmp.Or(cmp.Compare(a.word, b.word), cmp.Compare(a.pat, b.pat), cmp.Compare(a.read, b.read),
+			cmp.Compare(a.j, b.j), cmp.Compare(a.off, b.off))
+	})
+	g.list = slices.Compact(g.list)
+	for _, e := range g.list {
+		g.gate[gateIndex(e.word)] |= gateBit(e.word)
+	}
+}
+
+// core is the part of the secret whose grams are looked for: any run of min
+// bytes holds 16 bytes of it (all of it, of a secret below 16). One byte more on
+// either side is for an entity that spells two. Where a character may take
+// several bytes it is the whole secret.
+func (p *pattern) core() (lo, hi int) {
+	n := len(p.value)
+	if n < 16 || !isASCII(p.value) {
+		return 0, n
+	}
+	lo, hi = p.min-16, n-p.min+16
+	if hi-lo < 16 {
+		lo = (n - 16) / 2
+		hi = lo + 16
+	}
+	return max(lo-1, 0), min(hi+1, n)
+}
+
+func (g *grams) add(word [8]byte, e gram) {
+	e.word = binary.LittleEndian.Uint64(word[:]) | fold
+	g.list = append(g.list, e)
+}
+
+func (g *grams) text(pat uint16, v []byte, j int) {
+	g.add([8]byte(v[j:]), gram{pat: pat, read: asText, j: int32(j)})
+	for k := j; k < j+7; k++ {
+		at := uint(v[k])<<8 | uint(v[k+1])
+		g.pairs[at>>6] |= 1 << (at & 63)
+	}
+}
+
+// hex adds the grams that begin with the first or the second digit of a byte.
+func (g *grams) hex(pat uint16, v []byte, lo, hi int) {
+	const digits = "0123456789abcdef"
+	all := make([]byte, 0, 2*(hi-lo))
+	for _, c := range v[lo:hi] {
+		all = append(all, digits[c>>4], digits[c&15])
+	}
+	for d := 0; d+8 <= len(all); d++ {
+		g.add([8]byte(all[d:]), gram{pat: pat, read: asHex, off: uint8(d & 1), j: int32(lo + (d+1)/2)})
+	}
+}
+
+// base64 adds the grams of eight letters all of whose bits are the secret's,
+// from each bit on that a letter can begin at.
+func (g *grams) base64(pat uint16, v []byte, lo, hi int) {
+	for bit := 8 * lo; bit+48 <= 8*hi; bit += 2 {
+		j := (bit + 7) / 8
+		e := gram{pat: pat, read: asBase64, off: uint8((8*j - bit) / 6), r: uint8((8*j - bit) % 6), j: int32(j)}
+		var word [8]byte
+		g.letters(&word, 0, bit, v, e)
+	}
+}
+
+// letters spells the rest of a gram of base64 in each of its ways: the last two
+// letters differ between the alphabets.
+func (g *grams) letters(word *[8]byte, k, bit int, v []byte, e gram) {
+	if k == 8 {
+		g.add(*word, e)
+		return
+	}
+	x := uint(v[bit/8]) << 8
+	if bit/8+1 < len(v) {
+		x |= uint(v[bit/8+1])
+	}
+	switch x = x >> (10 - bit%8) & 63; {
+	case x < 62:
+		word[k] = letterOf[x]
+		g.letters(word, k+1, bit+6, v, e)
+	default:
+		for _, c := range [2][2]byte{{'+', '-'}, {'/', '_'}}[x-62] {
+			word[k] = c
+			g.letters(word, k+1, bit+6, v, e)
+		}
+	}
+}
+
+const letterOf = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+
+// utf16 adds the grams of four units and, where all is ASCII, of those that
+// begin in the middle of one, since a look-up may fall there. Other secrets are
+// looked up at every byte.
+func (g *grams) utf16(pat uint16, v []byte, lo, hi int) {
+	for j := lo; j < hi; j++ {
+		var word [8]byte
+		g.units16(&word, 0, j, v[:hi], gram{pat: pat, j: int32(j)})
+	}
+	if !isASCII(v) {
+		return
+	}
+	for j := lo; j+4 <= hi; j++ {
+		c := [4]byte(v[j:])
+		g.add([8]byte{1: c[0], 3: c[1], 5: c[2], 7: c[3]}, gram{pat: pat, read: asUTF16LE, off: 1, j: int32(j)})
+		g.add([8]byte{0: c[0], 2: c[1], 4: c[2], 6: c[3]}, gram{pat: pat, read: asUTF16BE, off: 1, j: int32(j + 1)})
+	}
+}
+
+// units16 spells the rest of a gram of UTF-16 in each of its ways, low byte
+// first, and adds it in both orders.
+func (g *grams) units16(word *[8]byte, k, j int, v []byte, e gram) {
+	if k == 8 {
+		e.read = asUTF16LE
+		g.add(*word, e)
+		e.read = asUTF16BE
+		g.add([8]byte{word[1], word[0], word[3], word[2], word[5], word[4], word[7], word[6]}, e)
+		return
+	}
+	if j >= len(v) {
+		return
+	}
+	put := func(unit uint16, size int) {
+		binary.LittleEndian.PutUint16(word[k:], unit)
+		g.units16(word, k+2, j+size, v, e)
+	}
+	if v[j] < 0x80 {
+		put(uint16(v[j]), 1)
+		return
+	}
+	put(uint16(v[j]), 1)
+	switch r, size := decodeRune(v[j:]); {
+	case size == 0:
+	case r < 0x10000:
+		put(uint16(r), size)
+	case k <= 4:
+		r -= 0x10000
+		binary.LittleEndian.PutUint16(word[k:], uint16(0xD800+r>>10))
+		binary.LittleEndian.PutUint16(word[k+2:], uint16(0xDC00+r&0x3FF))
+		g.units16(word, k+4, j+size, v, e)
+	default: // its first half only
+		r -= 0x10000
+		put(uint16(0xD800+r>>10), size)
+	}
+}
+
+// stepFor is how far look-ups may stand apart so that none of the secrets'
+// spellings without an escape slips between two: one of n bytes holds a gram
+// that begins at a multiple of n-7.
+func stepFor(secrets []pattern) int {
+	step := 8
+	for i := range secrets {
+		n := len(secrets[i].value)
+		if !isASCII(secrets[i].value) {
+			return 1
+		}
+		if n < 15 {
+			step = min(step, 1<<(bits.Len(uint(n-7))-1))
+		}
+	}
+	return step
+}

@@ -1,0 +1,68 @@
+package scan
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// lineBorder is the end of the last line of buf that counts as finished, where
+// that is behind border; else border or less.
+func (s *Stream) lineBorder(border int) int {
+	for end := len(s.buf); end > border && end > s.out; {
+		n := bytes.LastIndexByte(s.buf[max(border, s.out):end], '\n')
+		if n < 0 {
+			break
+		}
+		end = max(border, s.out) + n
+		if s.finished(end) {
+			return end + 1
+		}
+	}
+	return 0
+}
+
+// finished tells whether the line that ends at the line break at i is none that
+// goes on in the next: a line of base64, or one that ends in a soft break.
+func (s *Stream) finished(i int) bool {
+	if i > 0 && s.buf[i-1] == '\r' {
+		i--
+	}
+	if i == 0 || s.buf[i-1] == '\n' {
+		return true
+	}
+	return s.buf[i-1] != '=' && !s.pureBefore(i)
+}
+
+// pureBefore tells whether the line that i lies in is of base64 letters and `=`
+// only, up to there.
+func (s *Stream) pureBefore(i int) bool {
+	for {
+		for i >= 8 && allLetters(binary.LittleEndian.Uint64(s.buf[i-8:])) {
+			i -= 8
+		}
+		if i == 0 {
+			return s.pure
+		}
+		c := s.buf[i-1]
+		if c == '\n' {
+			return true
+		}
+		if letterValue[c] == 0xFF && c != '=' {
+			return false
+		}
+		i--
+	}
+}
+
+// allLetters tells that eight bytes are all letters, digits or slashes, most of
+// what base64 is made of. It reads them at once: with the upper bit of a byte
+// out of the way, adding 0x80-lo sets it where the byte is lo or more.
+func allLetters(w uint64) bool {
+	const ones = 0x0101010101010101
+	const high = 0x80 * ones
+	y := w &^ high
+	l := y | fold
+	letter := (l + (0x80-'a')*ones) &^ (l + (0x7F-'z')*ones)
+	digit := (y + (0x80-'/')*ones) &^ (y + (0x7F-'9')*ones)
+	return (letter|digit)&^w&high == high
+}

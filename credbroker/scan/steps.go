@@ -1,0 +1,292 @@
+package scan
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// This file follows a spelling by one byte of the secret, on and back. What is
+// read back is read on again from there, so only reading on makes edges.
+
+// softRow is how many soft line breaks may stand in a row.
+const softRow = 4
+
+func (r *reader) textOn(k int32, n node) {
+	if int(n.i) >= len(r.p) {
+		return
+	}
+	v := r.set.secrets[n.pat].value[n.j:]
+	var room [16]unit
+	for _, u := range r.set.units(r.p, int(n.i), room[:0]) {
+		if !bytes.HasPrefix(v, u.bytes()) {
+			continue
+		}
+		end, j := int(n.i+u.n), int(n.j+u.k)
+		r.lead(k, 0, end, j, end)
+		next := end
+		for range softRow {
+			soft := softBreak(r.p, next)
+			if soft == 0 {
+				break
+			}
+			next += soft
+			r.lead(k, 0, next, j, end)
+		}
+	}
+}
+
+func (r *reader) textBack(n node) {
+	v := r.set.secrets[n.pat].value[:n.j]
+	end := int(n.i)
+	for range softRow + 1 {
+		r.textBackFrom(n, v, end)
+		soft := r.softBefore(end)
+		if soft == 0 {
+			return
+		}
+		end -= soft
+	}
+}
+
+func (r *reader) softBefore(end int) int {
+	for soft := 2; soft <= 3 && soft <= end; soft++ {
+		if softBreak(r.p, end-soft) == soft {
+			return soft
+		}
+	}
+	return 0
+}
+
+func (r *reader) textBackFrom(n node, v []byte, end int) {
+	if end == 0 || len(v) == 0 {
+		return
+	}
+	if c := r.p[end-1]; c == v[len(v)-1] || c == '+' && v[len(v)-1] == ' ' {
+		r.node(n.pat, n.read, 0, end-1, len(v)-1)
+	}
+	var room [16]unit
+	for at := r.leadBefore(end-1, end); at >= 0; at = r.leadBefore(at, end) {
+		for _, u := range r.set.units(r.p, at, room[:0]) {
+			if at+int(u.n) == end && bytes.HasSuffix(v, u.bytes()) {
+				r.node(n.pat, n.read, 0, at, len(v)-int(u.k))
+			}
+		}
+	}
+}
+
+// leadBefore is the last place before at where an escape or a line break may
+// begin that ends at end; -1 for none. A stretch without any is looked through
+// once.
+func (r *reader) leadBefore(at, end int) int {
+	low := max(0, end-2*maxEscape)
+	for at--; at >= low; at-- {
+		if r.quiet.from <= at && at < r.quiet.to {
+			at = r.quiet.from
+			continue
+		}
+		if c := r.p[at]; isLead[c] || c == '\r' || c == '\n' {
+			return at
+		}
+		switch {
+		case at == r.quiet.from-1:
+			r.quiet.from = at
+		case at == r.quiet.to:
+			r.quiet.to = at + 1
+		case r.quiet.to <= r.quiet.from || at < r.quiet.from || at > r.quiet.to:
+			r.quiet.from, r.quiet.to = at, at+1
+		}
+	}
+	return -1
+}
+
+// A digit is where one digit of hex or letter of base64 is spelled.
+type digit struct {
+	c        byte
+	at, next int
+}
+
+// digitsOn are the digits that may follow behind end: right there, or behind a
+// line break.
+func (r *reader) digitsOn(end int) (ds [2]digit, n int) {
+	if c, l := r.set.digit(r.p, end); l > 0 {
+		ds[n] = digit{c, end, end + l}
+		n++
+	}
+	if b := r.set.lineBreak(r.p, end); b > 0 {
+		if c, l := r.set.digit(r.p, end+b); l > 0 {
+			ds[n] = digit{c, end + b, end + b + l}
+			n++
+		}
+	}
+	return ds, n
+}
+
+// digitsBack are the digits that may come before at, those behind which a line
+// break stands among them.
+func (r *reader) digitsBack(at int, ds []digit) []digit {
+	ds = r.digitsTo(at, ds)
+	for b := r.leadBefore(at, at); b >= 0; b = r.leadBefore(b, at) {
+		if r.set.lineBreak(r.p, b) == at-b {
+			ds = r.digitsTo(b, ds)
+		}
+	}
+	return ds
+}
+
+func (r *reader) digitsTo(end int, ds []digit) []digit {
+	if end == 0 {
+		return ds
+	}
+	if c := r.p[end-1]; letterValue[c] != 0xFF {
+		ds = append(ds, digit{c, end - 1, end})
+	}
+	for at := r.leadBefore(end-1, end); at >= 0; at = r.leadBefore(at, end) {
+		if c, l := r.set.digit(r.p, at); at+l == end && l > 1 {
+			ds = append(ds, digit{c, at, end})
+		}
+	}
+	return ds
+}
+
+// leadOver is lead to what follows behind end and behind a line break there.
+func (r *reader) leadOver(k int32, j, end int) {
+	r.lead(k, 0, end, j, end)
+	if b := r.set.lineBreak(r.p, end); b > 0 {
+		r.lead(k, 0, end+b, j, end)
+	}
+}
+
+func (r *reader) hexOn(k int32, n node) {
+	v := r.set.secrets[n.pat].value
+	c, l := r.set.digit(r.p, int(n.i))
+	if l == 0 || int(n.j) == len(v) || hexValue[c] != v[n.j]>>4 {
+		return
+	}
+	low, count := r.digitsOn(int(n.i) + l)
+	for _, d := range low[:count] {
+		if hexValue[d.c] == v[n.j]&15 {
+			r.leadOver(k, int(n.j+1), d.next)
+		}
+	}
+}
+
+func (r *reader) hexBack(n node) {
+	if n.j == 0 {
+		return
+	}
+	want := r.set.secrets[n.pat].value[n.j-1]
+	var room [2][8]digit
+	for _, low := range r.digitsBack(int(n.i), room[0][:0]) {
+		if hexValue[low.c] != want&15 {
+			continue
+		}
+		for _, high := range r.digitsBack(low.at, room[1][:0]) {
+			if hexValue[high.c] == want>>4 {
+				r.node(n.pat, n.read, 0, high.at, int(n.j-1))
+			}
+		}
+	}
+}
+
+// spells tells whether byte c begins behind r bits of the letter a and goes on
+// in the letter b.
+func spells(c, a, b byte, r uint8) bool {
+	x := uint(letterValue[a])<<6 | uint(letterValue[b])
+	return byte(x>>(4-r)) == c
+}
+
+func (r *reader) base64On(k int32, n node) {
+	v := r.set.secrets[n.pat].value
+	c, l := r.set.digit(r.p, int(n.i))
+	if l == 0 || int(n.j) == len(v) {
+		return
+	}
+	next, count := r.digitsOn(int(n.i) + l)
+	for _, d := range next[:count] {
+		if !spells(v[n.j], c, d.c, n.r) {
+			continue
+		}
+		if n.r == 4 {
+			r.leadOver(k, int(n.j+1), d.next)
+		} else {
+			r.lead(k, n.r+2, d.at, int(n.j+1), d.next)
+		}
+	}
+}
+
+func (r *reader) base64Back(n node) {
+	if n.j == 0 {
+		return
+	}
+	want := r.set.secrets[n.pat].value[n.j-1]
+	var room [2][8]digit
+	if n.r > 0 {
+		if c, l := r.set.digit(r.p, int(n.i)); l > 0 {
+			r.base64BackFrom(n, want, digit{c: c, at: int(n.i)}, n.r-2, room[1][:0])
+		}
+		return
+	}
+	for _, low := range r.digitsBack(int(n.i), room[0][:0]) {
+		r.base64BackFrom(n, want, low, 4, room[1][:0])
+	}
+}
+
+func (r *reader) base64BackFrom(n node, want byte, low digit, bits uint8, room []digit) {
+	for _, high := range r.digitsBack(low.at, room) {
+		if spells(want, high.c, low.c, bits) {
+			r.node(n.pat, n.read, bits, high.at, int(n.j-1))
+		}
+	}
+}
+
+// unit16 is the code unit of UTF-16 at i, -1 where the text ends.
+func (r *reader) unit16(read reading, i int) rune {
+	switch {
+	case i < 0 || i+2 > len(r.p):
+		return -1
+	case read == asUTF16LE:
+		return rune(r.p[i]) | rune(r.p[i+1])<<8
+	default:
+		return rune(r.p[i])<<8 | rune(r.p[i+1])
+	}
+}
+
+// char16 appends the readings of the character at i.
+func (r *reader) char16(read reading, i int, out []unit) []unit {
+	c := r.unit16(read, i)
+	if utf16.IsSurrogate(c) {
+		pair := utf16.DecodeRune(c, r.unit16(read, i+2))
+		if pair == utf8.RuneError {
+			return out
+		}
+		return appendChar(out, 4, pair)
+	}
+	if c < 0 {
+		return out
+	}
+	return appendChar(out, 2, c)
+}
+
+func (r *reader) utf16On(k int32, n node) {
+	v := r.set.secrets[n.pat].value[n.j:]
+	var room [2]unit
+	for _, u := range r.char16(n.read, int(n.i), room[:0]) {
+		if bytes.HasPrefix(v, u.bytes()) {
+			end := int(n.i + u.n)
+			r.lead(k, 0, end, int(n.j+u.k), end)
+		}
+	}
+}
+
+func (r *reader) utf16Back(n node) {
+	v := r.set.secrets[n.pat].value[:n.j]
+	var room [2]unit
+	for l := 2; l <= 4 && l <= int(n.i); l += 2 {
+		for _, u := range r.char16(n.read, int(n.i)-l, room[:0]) {
+			if int(u.n) == l && bytes.HasSuffix(v, u.bytes()) {
+				r.node(n.pat, n.read, 0, int(n.i)-l, int(n.j-u.k))
+			}
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package scan
+
+import "slices"
+
+// A Mode says what ends a piece of a body, and what becomes of a find.
+type Mode int
+
+const (
+	// Text goes out by lines, and finds become their replacement.
+	Text Mode = iota
+	// Framed goes out by messages, whose ends the caller tells, and finds
+	// become asterisks of the same length.
+	Framed
+)
+
+// piece is how many bytes are scanned at a time: few enough to stay in the
+// cache between copy and scan.
+const piece = 32 << 10
+
+// A Stream is the scan of one body, used by one goroutine. How much it holds
+// back depends on the length of what came and on its line breaks, never on what
+// else it says: of an unfinished line always the longest pattern's length less
+// one. (A scanner that holds only what could begin a secret tells, echo by echo,
+// which guess was right.) A line of nothing but base64 letters and `=`, or with
+// a `=` at its end, counts as unfinished, since its text goes on in the next.
+//
+// What went out is kept as it came, not as it was replaced, as far back as a
+// find may reach: so a find that goes on behind a line break or a Release has
+// its rest blanked, without a second replacement.
+type Stream struct {
+	set    *Set
+	mode   Mode
+	reader reader
+	buf    []byte // what came, from a place on that is a multiple of 8
+	out    int    // so much of buf went out
+	from   int    // what is before this place of buf needs no new look
+	noted  int    // the end of the last find that was noted
+	odd    bool   // an odd number of backslashes ends before buf
+	pure   bool   // the line that buf begins in was of base64 letters till there
+	news   []string
+}
+
+// Stream begins the scan of one body.
+func (s *Set) Stream(m Mode) *Stream {
+	return &Stream{set: s, mode: m, pure: true, reader: reader{set: s}}
+}
+
+// Write takes the next bytes and appends to dst what may go out now: everything
+// up to the last line break of a Text, and all but what is held of the rest.
+func (s *Stream) Write(dst, p []byte) []byte {
+	hold := s.set.Hold()
+	if hold == 0 {
+		return append(dst, p...)
+	}
+	for len(p) > 0 {
+		n := min(len(p), max(piece, 2*hold))
+		s.buf = append(s.buf, p[:n]...)
+		p = p[n:]
+		border := len(s.buf) - (hold - 1)
+		if len(p) == 0 && s.mode == Text {
+			border = max(border, s.lineBorder(border))
+		}
+		dst = s.emit(dst, border)
+	}
+	return dst
+}
+
+// EndMessage ends a message of a Framed stream: all of it goes out, and no find
+// reaches over its end.
+func (s *Stream) EndMessage(dst []byte) []byte {
+	dst = s.Release(dst)
+	s.buf, s.out, s.from, s.noted, s.odd, s.pure = s.buf[:0], 0, 0, 0, false, true
+	return dst
+}
+
+// Release lets all that is held go out; it still counts as the beginning of a
+// find that goes on behind it.
+func (s *Stream) Release(dst []byte) []byte { return s.emit(dst, len(s.buf)) }
+
+// Close ends the body: the rest goes out.
+func (s *Stream) Close(dst []byte) []byte { return s.EndMessage(dst) }
+
+// Held is how many of the bytes that were written are kept back.
+func (s *Stream) Held() int { return len(s.buf) - s.out }
+
+// Entries are those of the finds since the last call, each once, nil for none.
+func (s *Stream) Entries() []string {
+	news := s.news
+	s.news = nil
+	return news
+}
+
+// emit lets what is before border go out. Finds that begin before it are known
+// whole, unless a line break or a Release made the border.
+func (s *Stream) emit(dst []byte, border int) []byte {
+	if border <= s.out {
+		return dst
+	}
+	at := s.out
+	for _, f := range s.reader.scan(s.buf, s.from, s.odd) {
+		if f.end <= at {
+			continue
+		}
+		if f.start >= border {
+			break
+		}
+		if f.start >= s.noted {
+			s.news = note(s.news, s.set.secrets[f.pat].entry)
+		}
+		s.noted = max(s.noted, f.end)
+		end := min(f.end, border)
+		switch {
+		case s.mode == Framed:
+			dst = append(dst, s.buf[at:end]...)
+			blank(dst[len(dst)-(end-max(at, f.start)):])
+		case f.start >= s.out:
+			dst = append(dst, s.buf[at:f.start]...)
+			dst = append(dst, s.set.instead(f)...)
+		}
+		at = end
+	}
+	dst = append(dst, s.buf[at:border]...)
+	s.out = border
+	s.keep()
+	return dst
+}
+
+// keep drops what no find can begin in any more, once it is most of the buffer,
+// and settles from where on the next scan looks: what it explored it must
+// explore again, and the last look-ups may have lacked what comes next.
+func (s *Stream) keep() {
+	s.from = max(0, min(s.reader.first, len(s.buf)-lookAhead))
+	drop := (s.out - (s.set.hold - 1)) &^ 7
+	if drop <= len(s.buf)/2 {
+		return
+	}
+	s.pure = s.pureBefore(drop)
+	s.odd = s.reader.escaped(drop)
+	s.buf = slices.Delete(s.buf, 0, drop)
+	s.out, s.from, s.noted = s.out-drop, max(0, s.from-drop), s.noted-drop
+}
