@@ -24,9 +24,6 @@ type body struct {
 	out    []byte // what may go out
 	gone   int    // how much of it did
 	err    error  // behind out
-
-	came, went int64 // bytes since nothing was held, for linger
-	resized    bool  // and they cannot be compared, since something was replaced
 }
 
 func newBody(from *origin, src io.Reader, s *sieve, scan scanner) *body {
@@ -48,11 +45,7 @@ func (b *body) Read(p []byte) (int, error) {
 		}
 		b.out, b.gone = b.out[:0], 0
 		b.fill()
-		b.went += int64(len(b.out))
-		if entries := b.scan.Entries(); len(entries) > 0 {
-			b.sieve.note(entries)
-			_, b.resized = b.scan.(plain) // asterisks are as many as what they cover
-		}
+		b.sieve.note(b.scan.Entries())
 	}
 	n := copy(p, b.out[b.gone:])
 	b.gone += n
@@ -62,10 +55,9 @@ func (b *body) Read(p []byte) (int, error) {
 // fill waits for the origin, or for the clock.
 func (b *body) fill() {
 	if b.ahead != nil {
-		chunk, late := b.ahead.next(b.held())
+		chunk, late := b.ahead.next(b.scan.Held())
 		if late {
 			b.out = b.scan.Release(b.out)
-			b.came, b.went, b.resized = 0, -int64(len(b.out)), false
 			return
 		}
 		b.take(chunk.data, chunk.err)
@@ -88,7 +80,6 @@ func (b *body) fill() {
 // does.
 func (b *body) take(p []byte, err error) {
 	var refused error
-	b.came += int64(len(p))
 	if b.out, refused = b.scan.Write(b.out, p); refused != nil {
 		b.err = refused
 		b.from.abandon()
@@ -100,14 +91,6 @@ func (b *body) take(p []byte, err error) {
 			b.from.abandon()
 		}
 	}
-}
-
-// held is how many bytes are kept back, or may be.
-func (b *body) held() int64 {
-	if b.resized {
-		return min(b.came, int64(b.sieve.Set.Hold()))
-	}
-	return b.came - b.went
 }
 
 // Close closes the origin's body, which ends a Read that waits for it.

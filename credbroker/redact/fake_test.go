@@ -37,6 +37,8 @@ func (l *literal) Close(dst []byte) []byte {
 func (l *literal) EndMessage(dst []byte) []byte { return l.Close(dst) }
 func (l *literal) Release(dst []byte) []byte    { return l.Close(dst) }
 
+func (l *literal) Held() int { return len(l.held) }
+
 func (l *literal) Entries() []string {
 	if !l.found {
 		return nil

@@ -237,6 +237,15 @@ func (f *frames) Release(dst []byte) []byte { return f.flush(dst, f.stream.Relea
 // nothing is passed on: nobody could read it.
 func (f *frames) Close(dst []byte) []byte { return f.flush(dst, f.stream.Close) }
 
+// Held counts heads of frames, and what is not whole, too.
+func (f *frames) Held() int {
+	held := int(f.queue.in-f.queue.out) + f.queue.size + f.have
+	if f.body && f.isControl() {
+		held += len(f.short)
+	}
+	return held
+}
+
 // Entries names those of new finds since it was last asked.
 func (f *frames) Entries() []string {
 	named := append(f.named, f.stream.Entries()...)

@@ -49,7 +49,7 @@ func newAhead(src io.Reader, linger time.Duration) *ahead {
 // next waits for bytes of the origin, or until the oldest of those that are held
 // was held for long enough: then it is late. The chunk is to be given back with
 // taken.
-func (a *ahead) next(held int64) (c chunk, late bool) {
+func (a *ahead) next(held int) (c chunk, late bool) {
 	if !a.start() {
 		return chunk{err: io.ErrClosedPipe}, false
 	}
@@ -73,9 +73,9 @@ func (a *ahead) next(held int64) (c chunk, late bool) {
 }
 
 // oldest is when the first of the held bytes came.
-func (a *ahead) oldest(held int64) (time.Time, bool) {
+func (a *ahead) oldest(held int) (time.Time, bool) {
 	i := 0
-	for i < len(a.came) && a.came[i].upTo <= a.total-held {
+	for i < len(a.came) && a.came[i].upTo <= a.total-int64(held) {
 		i++
 	}
 	a.came = append(a.came[:0], a.came[i:]...)

@@ -65,6 +65,14 @@ func (m *messages) Write(dst, p []byte) ([]byte, error) {
 	return dst, nil
 }
 
+// Held counts what came of a prefix that is not whole, too.
+func (m *messages) Held() int {
+	if m.have == messagePrefix {
+		return m.stream.Held()
+	}
+	return m.have
+}
+
 // Close passes on what came of a prefix that is not whole, too: without it a
 // stream that broke off would look as if it had ended.
 func (m *messages) Close(dst []byte) []byte {

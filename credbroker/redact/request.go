@@ -12,7 +12,11 @@ import (
 // that r shares with another request stay as they are.
 func Request(r *http.Request) {
 	h := r.Header
-	h["Accept-Encoding"] = []string{acceptable(h["Accept-Encoding"])}
+	coding := "identity"
+	if _, slice := h["Range"]; !slice { // a slice of a gzip cannot be decoded
+		coding = acceptable(h["Accept-Encoding"])
+	}
+	h["Accept-Encoding"] = []string{coding}
 	for _, name := range []string{"Grpc-Accept-Encoding", "Connect-Accept-Encoding"} {
 		if _, ok := h[name]; ok {
 			h[name] = []string{"identity"}

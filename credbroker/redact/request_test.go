@@ -2,6 +2,7 @@ package redact
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -61,9 +62,30 @@ func TestOffers(t *testing.T) {
 		t.Errorf("an extension is offered: %q", got)
 	}
 
+	r = &http.Request{Header: http.Header{"Range": {"bytes=0-7"}, "Accept-Encoding": {"gzip"}}}
+	Request(r)
+	if got := r.Header.Get("Accept-Encoding"); got != "identity" {
+		t.Errorf("asks for a slice in %q", got)
+	}
+
 	r = &http.Request{Header: http.Header{}}
 	Request(r)
 	if len(r.Header) != 1 {
 		t.Errorf("offers of our own: %v", r.Header)
 	}
+}
+
+// Whatever is offered, only what can be read is asked for.
+func FuzzAcceptEncoding(f *testing.F) {
+	f.Add("gzip;q=0.5, br, *;q=0", "identity")
+	f.Fuzz(func(t *testing.T, one, two string) {
+		for member := range strings.SplitSeq(acceptable([]string{one, two}), ",") {
+			coding, _, _ := strings.Cut(member, ";")
+			switch strings.ToLower(strings.Trim(coding, " \t")) {
+			case "gzip", "x-gzip", "identity":
+			default:
+				t.Fatalf("asks for %q", coding)
+			}
+		}
+	})
 }

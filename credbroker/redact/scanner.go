@@ -10,6 +10,8 @@ type stream interface {
 	Release(dst []byte) []byte
 	// Close appends what was held when the answer ends.
 	Close(dst []byte) []byte
+	// Held is how many of the bytes that came are kept back.
+	Held() int
 	// Entries names those of new finds since it was last asked.
 	Entries() []string
 }
@@ -22,6 +24,7 @@ type scanner interface {
 	Write(dst, p []byte) ([]byte, error)
 	Release(dst []byte) []byte
 	Close(dst []byte) []byte
+	Held() int
 	Entries() []string
 }
 
