@@ -1,8 +1,3 @@
-// Package credbroker holds the form of credential entries: what an entry of
-// credential_proxy says about a secret, the hosts it is bound to and the place
-// it is read from. These are plain values without behaviour; package policy
-// reads and checks them, and whoever attaches secrets takes them as they are.
-// No value here holds a secret: a Source only names where one lies.
 package credbroker
 
 import (
