@@ -9,6 +9,7 @@
 //     script. It is not net/http, so that it sees what net/http would hide.
 //   - Site is a server made of net/http, for end-to-end tests: HTTP/1.1 and
 //     HTTP/2, echo, event streams, WebSocket, gRPC, slow and very long answers.
+//   - S3 verifies signatures as AWS does, and keeps objects.
 //   - Vault holds secrets as HashiCorp Vault does.
 //   - Peer is a client made of raw bytes, Frames the same for HTTP/2; Trust
 //     makes ones of net/http, through a proxy or captured.
