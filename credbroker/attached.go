@@ -15,3 +15,15 @@ func Attached(entries []Entry, method, scheme, host string, port int, target str
 	b.sites.settle(nil)
 	return b.Attaches(method, scheme, host, port, target)
 }
+
+// Learned are the places that no policy names and a source told of, the
+// workspaces of databricks_cli, by the entry's id.
+func (b *Broker) Learned() map[string][]Target {
+	learned := map[string][]Target{}
+	for _, c := range b.creds {
+		if c.profile != nil {
+			learned[c.entry.ID] = append(learned[c.entry.ID], c.targets()...)
+		}
+	}
+	return learned
+}

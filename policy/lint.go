@@ -55,7 +55,7 @@ func (d *doc) lintCredentials(e *Environment) {
 			if j < len(place.targets) {
 				at = place.targets[j]
 			}
-			ok := reaches(e.Rules, t)
+			ok := Reaches(e.Rules, t)
 			reached = reached || ok
 			if !ok && len(place.targets) > 0 {
 				d.warn(d.pos(at), WarnUnreached, "no rule reaches %s, so %s is never attached", hostAndPort(t), entry.ID)
@@ -70,9 +70,9 @@ func (d *doc) lintCredentials(e *Environment) {
 	}
 }
 
-// reaches says that an allow rule covers https on the target's host and port,
+// Reaches says that an allow rule covers https on the target's host and port,
 // and is no tunnel.
-func reaches(list []rules.Rule, t credbroker.Target) bool {
+func Reaches(list []rules.Rule, t credbroker.Target) bool {
 	for _, r := range list {
 		port := r.Port == t.Port || r.Port == rules.AnyPort || r.Port == 0 && t.Port == 443
 		if !r.Deny && !r.Tunnel && r.Scheme != "http" && port && (covers(r.Host, t.Host) || covers(t.Host, r.Host)) {

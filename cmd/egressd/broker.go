@@ -108,6 +108,13 @@ func (s *session) arm(ctx context.Context, e *enforcement, previous *credbroker.
 	if err != nil {
 		return err
 	}
+	for id, targets := range b.Learned() { // check cannot see these
+		for _, t := range targets {
+			if !policy.Reaches(e.policy.Rules, t) {
+				s.logger.Warn("no rule reaches a host of a credential, so it is never attached", "credential", id, "host", t.Host, "port", t.Port)
+			}
+		}
+	}
 	e.broker = b
 	e.proxy.Broker = &observed{b, s, e.policy.Sandbox.OnLeak == "kill"}
 	s.broker.Store(b)

@@ -43,6 +43,9 @@ func TestRunCredentials(t *testing.T) {
 				env:   map[string]string{"DATABRICKS_CONFIG_FILE": "${home}/proj/cfg"},
 				files: map[string]string{"~/proj/cfg": "[dev]\nhost = https://dev.test\ntoken = dapi-dev-22bb33cc\n"},
 				run:   "wc -c < cfg; grep -c oa_cred_ $DATABRICKS_CONFIG_FILE; echo $DATABRICKS_CONFIG_PROFILE", stdout: "0\n1\ndev\n"},
+			{name: "workspaces that no rule reaches", entries: []map[string]any{{"id": "dbx", "type": "databricks_cli", "profiles": []string{"dev"}}},
+				files: map[string]string{"~/.databrickscfg": "[dev]\nhost = https://dev.test\ntoken = dapi-dev-22bb33cc\n"},
+				run:   "true", stderr: "never attached\" credential=dbx host=dev.test port=443"},
 			{name: "a program that lies where the sandbox writes", entries: []map[string]any{{"id": "api", "type": "https_bearer", "target": "api.test",
 				"source": map[string]any{"command": []string{"sh", "${home}/proj/x.sh"}}}},
 				files: map[string]string{"~/proj/x.sh": "echo tok-live-from-here\n"}, run: "echo ran", code: 125, stderr: "credential api: ${home}/proj/x.sh lies in ${home}/proj"},
@@ -57,7 +60,7 @@ func TestRunCredentials(t *testing.T) {
 				env: map[string]string{"LD_X": "1", "VAULT_ADDR": "http://v.test", "LC_ALL": "C"}, run: "echo ran", code: 125, stderr: "HOME LANG LC_ALL LOGNAME PATH PWD USER VAULT_ADDR"},
 		} {
 			t.Run(x.name, func(t *testing.T) {
-				c := insideCase{ID: strings.ReplaceAll(x.name[:12], " ", "-"), Rules: []any{"GET api.test/**"}, Entries: x.entries, Sandbox: x.sandbox}
+				c := insideCase{ID: strings.ReplaceAll(x.name[:14], " ", "-"), Rules: []any{"GET api.test/**"}, Entries: x.entries, Sandbox: x.sandbox}
 				home := filepath.Join("/home", c.ID)
 				c.Sources.Files, c.Sources.Exec = x.files, x.exec
 				c.Sources.Env = map[string]string{"TOK": "tok-live-7Qm4x9Zr2Lp8"}
