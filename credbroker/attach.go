@@ -14,11 +14,14 @@ import (
 // from here on.
 func (b *Broker) have(ctx context.Context, c *credential) (secret.Value, uint64, error) {
 	v, generation, err := c.value.Get(ctx)
-	if err == nil && c.seen.Load() != generation {
+	if err != nil {
+		return v, 0, &unavailable{c.entry.ID, err}
+	}
+	if c.seen.Load() != generation {
 		b.version.Add(1) // first, so that who sees the generation sees the version
 		c.seen.Store(generation)
 	}
-	return v, generation, err
+	return v, generation, nil
 }
 
 // attach puts a secret into the type's own place, as the last step on the way

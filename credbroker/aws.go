@@ -151,7 +151,7 @@ func (x *outgoing) foreignAWS(refuse bool) error {
 func (x *outgoing) sign(out *http.Request, c *credential, value secret.Value) error {
 	key, _, err := sigv4.ParseProcess(value.Reveal())
 	if err != nil {
-		return &source.Unavailable{Err: err}
+		return &unavailable{c.entry.ID, &source.Unavailable{Err: err}}
 	}
 	x.aws.by = c.entry.ID
 	out.Header, out.URL = x.r.Header.Clone(), x.r.URL

@@ -198,8 +198,11 @@ func (b *body) Read(p []byte) (int, error) {
 func (b *body) readHeld(p []byte) (n int, err error, held bool) {
 	for {
 		b.mu.Lock()
-		ahead, err, pumping := b.held, b.err, b.pumping
+		ahead, err, pumping, closed := b.held, b.err, b.pumping, b.closed
 		b.mu.Unlock()
+		if closed {
+			return 0, http.ErrBodyReadAfterClose, true
+		}
 		if b.given < len(ahead) || err != nil {
 			if fault := b.look(ahead, err); fault != nil {
 				return 0, fault, true

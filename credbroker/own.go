@@ -13,20 +13,23 @@ func (x *outgoing) foreign() error {
 	if x.site == nil {
 		return nil
 	}
-	act, refuse := false, false
-	names, params := []string{"authorization", "cookie", "x-api-key"}, []string(nil)
+	refuse := false
+	var names, params []string
 	for b := range x.owners {
 		if b.cred.entry.Own != "refuse" && b.cred.entry.Own != "replace" {
 			continue
 		}
-		act, refuse = true, refuse || b.cred.entry.Own == "refuse"
+		refuse = refuse || b.cred.entry.Own == "refuse"
+		if names == nil {
+			names = []string{"authorization", "cookie", "x-api-key"}
+		}
 		if b.cred.entry.Type == HTTPSQuery {
 			params = append(params, b.cred.entry.Param)
 		} else {
 			names = append(names, foldName(b.cred.header))
 		}
 	}
-	if !act {
+	if names == nil {
 		return nil
 	}
 	x.foreignNames = names

@@ -55,17 +55,18 @@ func newPathGlob(path string) *pathGlob {
 	return g
 }
 
-// covers says whether every reading of path, without its query, is in g.
+// covers says whether every reading of path, without its query, is in g. One with
+// a dot segment, which the rules refuse, is in none.
 func (g *pathGlob) covers(path string) bool {
 	if g == nil {
 		return true
 	}
 	if plainPath(path) {
-		return g.fits(0, path)
+		return g.fits(0, path) && !dotted(path)
 	}
 	all := readings(path)
 	for i, text := range all {
-		if !slices.Contains(all[:i], text) && !g.fits(i, text) {
+		if !slices.Contains(all[:i], text) && (!g.fits(i, text) || dotted(text)) {
 			return false
 		}
 	}
@@ -84,6 +85,14 @@ func (g *pathGlob) touches(path string) bool {
 		}
 	}
 	return false
+}
+
+func dotted(path string) bool {
+	if !strings.Contains(path, "/.") {
+		return false
+	}
+	path += "/"
+	return strings.Contains(path, "/../") || strings.Contains(path, "/./")
 }
 
 func (g *globs) fits(reading int, path string) bool {

@@ -48,6 +48,9 @@ func TestPathGlob(t *testing.T) {
 		{"/@scope%2Fname", "/@scope%2fname/-/x", true, true},
 		{"/@scope%2Fname", "/@scope/name", false, true},
 		{"/a%2A", "/axx", false, false},
+		{"/v1", "/v1/../v2", false, true},
+		{"/v1", "/v1/%2e", false, true},
+		{"/v1", "/v1/.well-known/..x", true, true},
 	} {
 		g := newPathGlob(c.target)
 		if got := g.covers(c.path); got != c.covers {

@@ -1,6 +1,9 @@
 package credbroker
 
-import "net/http"
+import (
+	"errors"
+	"net/http"
+)
 
 // refusal is a request that does not go out, or does not go on. Its texts are
 // fixed: nothing of a request, an answer or a secret is in them.
@@ -27,3 +30,23 @@ func (r *refusal) Detail() string { return r.detail }
 
 // Status is that of the problem document.
 func (r *refusal) Status() int { return http.StatusForbidden }
+
+// unavailable is a secret that could not be had for a request.
+type unavailable struct {
+	entry string // its id
+	err   error
+}
+
+func (u *unavailable) Error() string { return "credential " + u.entry + ": " + u.err.Error() }
+
+func (u *unavailable) Unwrap() error { return u.err }
+
+// Detail names the entry, and what is known of the cause in words of our own.
+func (u *unavailable) Detail() string {
+	text := "The secret of the credential " + u.entry + " could not be had."
+	var detail interface{ Detail() string }
+	if errors.As(u.err, &detail) && detail.Detail() != "" {
+		text += " " + detail.Detail()
+	}
+	return text
+}
