@@ -52,7 +52,9 @@ func ParseProcess(text []byte) (key Key, expiry time.Time, err error) {
 	}
 	if p.Expiration != "" {
 		if expiry, err = time.Parse(time.RFC3339, p.Expiration); err != nil {
-			return Key{}, time.Time{}, errExpiration
+			if expiry, err = time.Parse("2006-01-02T15:04:05Z0700", p.Expiration); err != nil { // without a colon in the zone
+				return Key{}, time.Time{}, errExpiration
+			}
 		}
 	}
 	return Key{

@@ -24,6 +24,12 @@ func authorization(h http.Header) bool {
 	return false
 }
 
+// isOld says whether a request is signed with version 2, or S3's own before it.
+func isOld(h http.Header, list params) bool {
+	return slices.ContainsFunc(h["Authorization"], func(line string) bool { return strings.HasPrefix(line, "AWS ") || strings.HasPrefix(line, "AWS3") }) ||
+		slices.ContainsFunc(list, func(p param) bool { return strings.EqualFold(p.name, "AWSAccessKeyId") })
+}
+
 // fromHeader reads the signature of an Authorization field.
 func fromHeader(r *http.Request) (*Request, error) {
 	lines := r.Header["Authorization"]

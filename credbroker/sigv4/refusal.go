@@ -13,6 +13,7 @@ type refusal struct {
 // What is refused, each with what it says to the client.
 var (
 	errSigV4A    = &refusal{"credential_leak", http.StatusForbidden, "The request is signed with SigV4A, the asymmetric kind, which is not signed anew here. Set the client to SigV4 with one region."}
+	errOld       = &refusal{"credential_leak", http.StatusForbidden, "The request is signed with signature version 2, which is not signed anew here. Set the client to version 4 (for aws s3: signature_version = s3v4)."}
 	errMalformed = &refusal{"credential_leak", http.StatusForbidden, "The request bears an AWS signature that cannot be read, so it is not signed anew."}
 	errTwice     = &refusal{"credential_leak", http.StatusForbidden, "The request bears more than one AWS signature, or one beside another credential."}
 	errIssues    = &refusal{"credential_leak", http.StatusForbidden, "The call would answer with a key or a token, or set one. `issue: true` on the entry allows it."}

@@ -48,7 +48,7 @@ type Request struct {
 // Recognise reads how r says that it is signed. It gives nil where r bears no
 // AWS4 signature, and an error with Reason credential_leak where it bears one
 // that cannot be signed anew: of SigV4A, malformed, more than one, or one in the
-// header and another in the query.
+// header and another in the query; of version 2 too.
 func Recognise(r *http.Request) (*Request, error) {
 	params := paramsOf(r.URL.RawQuery)
 	auth, query := authorization(r.Header), params.auth()
@@ -59,6 +59,8 @@ func Recognise(r *http.Request) (*Request, error) {
 		return fromHeader(r)
 	case query:
 		return fromQuery(r, params)
+	case isOld(r.Header, params):
+		return nil, errOld
 	}
 	return nil, nil
 }
