@@ -72,6 +72,7 @@ func (h *credHost) answer(w http.ResponseWriter, r *http.Request) {
 
 // searchInside prints what a program can find out about itself and its host.
 const searchInside = `
+set +e
 printf '\n--- inside\n'
 env
 cat "$DATABRICKS_CONFIG_FILE" ~/.config/gh/* ~/.aws/* /etc/gitconfig 2>/dev/null
@@ -82,13 +83,16 @@ find ~ /tmp /run /dev/shm -type f -size -200k -exec cat {} + 2>/dev/null
 
 var anyPlaceholder = regexp.MustCompile(`oa_cred_[A-Za-z0-9_-]{43}`)
 
+// next names the home of the client that is tried next.
+func (h *credHost) next() string { return fmt.Sprintf("client%d", h.number) }
+
 // try runs a client and returns what was recorded.
 func (h *credHost) try(t *testing.T, c credClient) (text string) {
 	t.Helper()
 	t.Run(c.name, func(t *testing.T) {
-		h.number++
-		in := insideCase{ID: fmt.Sprintf("client%d", h.number), Rules: c.rules, Entries: c.entries, Sandbox: c.sandbox}
+		in := insideCase{ID: h.next(), Rules: c.rules, Entries: c.entries, Sandbox: c.sandbox}
 		in.Sources.Files, in.Sources.Exec = c.files, c.exec
+		h.number++
 		home := filepath.Join("/home", in.ID)
 		h.layOut(t, home, in)
 		h.lead(t, filepath.Join("/srv", in.ID, "policy.yaml"), h.origin, c.hosts...)
@@ -163,6 +167,9 @@ func (s *wants) real(r *http.Request) bool {
 	if name, ok := strings.CutPrefix(s.at, "?"); ok {
 		got = r.URL.Query().Get(name)
 	}
+	if scheme, rest, ok := strings.Cut(got, " "); ok && strings.EqualFold(scheme, "basic") {
+		got = "Basic " + rest // RFC 9110, 11.1: in any case
+	}
 	want := s.secret()
 	if s.login != nil {
 		want = s.login(want)
@@ -180,12 +187,13 @@ func (s *wants) real(r *http.Request) bool {
 	return got == want
 }
 
-// settle checks what came, and forgets it.
+// settle checks that so many requests came with the secret at least, and so
+// many with nothing, or none where that is nought; and forgets them.
 func (s *wants) settle(t *testing.T, came, bare int) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.came != came || s.bare != bare || len(s.foreign) > 0 {
+	if s.came < came || s.bare < bare || bare == 0 && s.bare > 0 || len(s.foreign) > 0 {
 		t.Errorf("%d requests with the secret, not %d; %d with nothing, not %d; with something else: %q", s.came, came, s.bare, bare, s.foreign)
 	}
 	s.came, s.bare, s.foreign = 0, 0, nil
