@@ -57,6 +57,7 @@ func (r *reader) word(i int) {
 
 // escapes looks at each place where c stands and is an escape or a line break.
 func (r *reader) escapes(from int, c byte) {
+	r.walked = 0
 	for i := from; ; i++ {
 		k := bytes.IndexByte(r.p[i:], c)
 		if k < 0 {
@@ -127,23 +128,52 @@ func (r *reader) textAround(i int) {
 	}
 }
 
-// digitsAround is textAround for hex and base64.
+// digitsAround looks up every word of eight digits that the escape or line break
+// at i is part of or stands beside. It goes on as long as more of them come, so
+// that each is read once, and stops where eight digits stood as such.
 func (r *reader) digitsAround(i int) {
+	if i < r.walked {
+		return
+	}
 	if i >= 8 {
 		r.word(i - 8)
 	}
-	var word [16]byte
-	var at [8]int32
-	r.digitsAhead(&word, &at, 0, i)
-	for n := 1; r.set.brief && n < 8 && n <= i; n++ {
-		if letterValue[r.p[i-n]] == 0xFF {
-			return
-		}
-		for k := range n {
-			word[k], at[k] = r.p[i-n+k], int32(i-n+k)
-		}
-		r.digitsAhead(&word, &at, n, i)
+	p, g := r.p, &r.set.grams
+	if next := i + r.set.lineBreak(p, i); next > i && !r.set.brief && next+8 <= len(p) && allLetters(load(p, next)) {
+		r.word(next)
+		return
 	}
+	var at [8]int32
+	var word uint64
+	n := 0
+	for n < 7 && n < i && letterValue[p[i-1-n]] != 0xFF {
+		n++
+	}
+	for k := range n {
+		at[k] = int32(i - n + k)
+		word = word>>8 | uint64(p[i-n+k])<<56
+	}
+	end := i
+	for plain := 0; plain < 8; plain++ {
+		d := r.digitOn(end)
+		if d.next == 0 {
+			break
+		}
+		if d.next-end > 1 {
+			plain = -1
+		}
+		word, at[n&7] = word>>8|uint64(d.c)<<56, int32(d.at)
+		n, end = n+1, d.next
+		if n < 8 || g.gate[gateIndex(word|fold)] == 0 {
+			continue
+		}
+		for _, e := range g.of(word) {
+			if e.read == asHex || e.read == asBase64 {
+				r.explore(e.pat, e.read, e.r, int(at[(n+int(e.off))&7]), int(e.j))
+			}
+		}
+	}
+	r.walked = end
 }
 
 // textAhead reads on at i, where n bytes of a word that begins at start are
@@ -158,6 +188,7 @@ func (r *reader) textAhead(word *[16]byte, n, i, start int) {
 		}
 		return
 	}
+	escape := i
 	for range softRow {
 		soft := softBreak(r.p, i)
 		if soft == 0 {
@@ -173,9 +204,12 @@ func (r *reader) textAhead(word *[16]byte, n, i, start int) {
 	}
 	units := r.set.units(r.p, i, r.units[n][:0])
 	r.units[n] = units
+	if n == 0 && start == escape { // it is read as one, else it is none
+		units = units[1:]
+	}
 	for k := range units {
 		u := &units[k]
-		copy(word[n:], u.bytes())
+		*(*[8]byte)(word[n:]) = u.b
 		fits := true
 		for m := max(n, 1); m < min(n+int(u.k), 8) && fits; m++ {
 			fits = r.set.grams.pair(word[m-1], word[m])
@@ -183,23 +217,5 @@ func (r *reader) textAhead(word *[16]byte, n, i, start int) {
 		if fits {
 			r.textAhead(word, n+int(u.k), i+int(u.n), start)
 		}
-	}
-}
-
-// digitsAhead is textAhead for hex and base64: at are the places of the digits
-// that are known. A line break may come first.
-func (r *reader) digitsAhead(word *[16]byte, at *[8]int32, n, i int) {
-	if n == 8 {
-		for _, e := range r.set.grams.of(load(word[:], 0)) {
-			if e.read == asHex || e.read == asBase64 {
-				r.explore(e.pat, e.read, e.r, int(at[e.off]), int(e.j))
-			}
-		}
-		return
-	}
-	ds, count := r.digitsOn(i)
-	for _, d := range ds[:count] {
-		word[n], at[n] = d.c, int32(d.at)
-		r.digitsAhead(word, at, n+1, d.next)
 	}
 }

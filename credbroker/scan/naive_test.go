@@ -133,6 +133,11 @@ func (x *naive) lineBreaks(i int) (out []int) {
 		out = append(out, n)
 	}
 	for _, a := range x.at(i) {
+		if len(a.text) == 1 && letterValue[a.text[0]] != 0xFF {
+			return nil
+		}
+	}
+	for _, a := range x.at(i) {
 		if a.text == "\n" {
 			out = append(out, a.n)
 		}

@@ -37,19 +37,20 @@ type find struct {
 // A reader scans one piece of an answer at a time. What it needs it keeps, so
 // that a scan allocates nothing once it is warm.
 type reader struct {
-	set   *Set
-	p     []byte // the piece
-	odd   bool   // an odd number of backslashes ends before it
-	nodes []node
-	slots []int32 // a hash table of nodes, by number and 1
-	edges []edge
-	marks []bool
-	finds []find
-	units [10][]unit // by depth of the look ahead
-	quiet struct{ from, to int }
-	odds  []int32
-	place int // what gives cause to explore
-	first int // the first place that did
+	set    *Set
+	p      []byte // the piece
+	odd    bool   // an odd number of backslashes ends before it
+	nodes  []node
+	slots  []int32 // a hash table of nodes, by number and 1
+	edges  []edge
+	marks  []bool
+	finds  []find
+	units  [10][]unit // by depth of the look ahead
+	quiet  struct{ from, to int }
+	odds   []int32
+	walked int // the end of the digits that were looked at
+	place  int // what gives cause to explore
+	first  int // the first place that did
 }
 
 // scan finds what is in p from `from` on, in order and without overlap. What
@@ -114,6 +115,9 @@ func (r *reader) explore(pat uint16, read reading, bits uint8, i, j int) {
 		return
 	}
 	r.first = min(r.first, r.place)
+	if read == asText && r.plainRun(pat, i, j) {
+		return
+	}
 	first, known := r.node(pat, read, bits, i, j)
 	if known {
 		return
@@ -138,6 +142,28 @@ func (r *reader) explore(pat uint16, read reading, bits uint8, i, j int) {
 	if len(r.edges) > 0 {
 		r.judge(first)
 	}
+}
+
+// plainRun reads a run of text where no escape is near, and tells whether that
+// was so: then nothing else hangs together with it.
+func (r *reader) plainRun(pat uint16, i, j int) bool {
+	s := &r.set.secrets[pat]
+	start, end := i, i
+	for from := j; from > 0 && start > 0 && r.p[start-1] == s.value[from-1]; from-- {
+		start--
+	}
+	for to := j; to < len(s.value) && end < len(r.p) && r.p[end] == s.value[to]; to++ {
+		end++
+	}
+	for _, c := range r.p[max(0, start-2*maxEscape):min(len(r.p), end+1)] {
+		if isLead[c] || c == '+' && r.set.spaced {
+			return false
+		}
+	}
+	if end-start >= s.min {
+		r.found(start, end, pat, asText)
+	}
+	return true
 }
 
 // lead adds an edge from node k to the node at i, behind a spelling that ends at

@@ -60,6 +60,18 @@ var letterValue = func() (t [256]uint8) {
 	return t
 }()
 
+// hexPair is the byte that two hex digits at i spell, -1 where there are none.
+func hexPair(p []byte, i int) int {
+	if i+2 > len(p) {
+		return -1
+	}
+	a, b := hexValue[p[i]], hexValue[p[i+1]]
+	if a|b == 0xFF {
+		return -1
+	}
+	return int(a)<<4 | int(b)
+}
+
 // hexNumber is the value of the n hex digits at i, -1 where there are not as
 // many.
 func hexNumber(p []byte, i, n int) rune {
@@ -86,7 +98,7 @@ func (s *Set) units(p []byte, i int, out []unit) []unit {
 	case '+': // a space in a form
 		out = append(out, one(1, ' '))
 	case '%', '=': // RFC 3986 section 2.1, RFC 2045 section 6.7
-		if v := hexNumber(p, i+1, 2); v >= 0 {
+		if v := hexPair(p, i+1); v >= 0 {
 			out = append(out, one(3, byte(v)))
 		}
 	case '\\':
@@ -104,7 +116,7 @@ func backslash(p []byte, i int, out []unit) []unit {
 	}
 	switch c := p[i+1]; c {
 	case 'x':
-		if v := hexNumber(p, i+2, 2); v >= 0 {
+		if v := hexPair(p, i+2); v >= 0 {
 			out = append(out, one(4, byte(v)))
 		}
 	case 'u':
@@ -142,22 +154,58 @@ func softBreak(p []byte, i int) int {
 	return 0
 }
 
+// single is the byte that an escape of one byte at i spells, and its length, 0
+// where there is none. Entities are left to others: they may be read in several
+// ways.
+func single(p []byte, i int) (c byte, n int) {
+	if i+1 >= len(p) {
+		return 0, 0
+	}
+	v, n := -1, 0
+	switch next := p[i+1]; p[i] {
+	case '%', '=':
+		v, n = hexPair(p, i+1), 3
+	case '\\':
+		switch next {
+		case 'x':
+			v, n = hexPair(p, i+2), 4
+		case 'u':
+			v, n = int(hexNumber(p, i+2, 4)), 6
+		default:
+			if e := shortEscape[next]; e != 0 {
+				return e, 2
+			}
+		}
+	}
+	if v < 0 || v >= 0x80 && n == 6 {
+		return 0, 0
+	}
+	return byte(v), n
+}
+
 // spelt is how many bytes at i spell the byte c, the most where several do,
 // 0 where none does. It is for line breaks.
 func (s *Set) spelt(p []byte, i int, c byte) int {
-	if i >= len(p) {
+	switch {
+	case i >= len(p):
 		return 0
-	}
-	if p[i] == c {
+	case p[i] == c:
 		return 1
+	case p[i] == '&':
+		return s.entityOf(p, i, func(b byte) bool { return b == c })
 	}
-	if !isLead[p[i]] {
-		return 0
+	if b, n := single(p, i); n > 0 && b == c {
+		return n
 	}
+	return 0
+}
+
+// entityOf is the length of the longest entity at i that spells a byte of a
+// kind, 0 for none.
+func (s *Set) entityOf(p []byte, i int, kind func(b byte) bool) (n int) {
 	var room [16]unit
-	n := 0
-	for _, u := range s.units(p, i, room[:0])[1:] {
-		if u.k == 1 && u.b[0] == c {
+	for _, u := range s.entity(p, i, room[:0]) {
+		if u.k == 1 && kind(u.b[0]) {
 			n = max(n, int(u.n))
 		}
 	}
@@ -178,17 +226,25 @@ func (s *Set) digit(p []byte, i int) (c byte, n int) {
 	if !isLead[c] {
 		return 0, 0
 	}
-	var room [16]unit
-	for _, u := range s.units(p, i, room[:0])[1:] {
-		if u.k == 1 && letterValue[u.b[0]] != 0xFF && int(u.n) > n {
-			c, n = u.b[0], int(u.n)
-		}
+	if c == '&' {
+		n = s.entityOf(p, i, func(b byte) bool {
+			if letterValue[b] == 0xFF {
+				return false
+			}
+			c = b
+			return true
+		})
+		return c, n
+	}
+	if c, n = single(p, i); n == 0 || letterValue[c] == 0xFF {
+		return 0, 0
 	}
 	return c, n
 }
 
 // lineBreak is the length of the one line break that hex and base64 may hold
-// between two digits, here at i, as such or as an escape; 0 for none.
+// between two digits, here at i, as such or as an escape; 0 for none. An entity
+// that may be read as a digit (`&#104`) is one.
 func (s *Set) lineBreak(p []byte, i int) int {
 	if i >= len(p) || !isLead[p[i]] && p[i] != '\n' && p[i] != '\r' {
 		return 0
@@ -196,15 +252,20 @@ func (s *Set) lineBreak(p []byte, i int) int {
 	if n := softBreak(p, i); n > 0 {
 		return n
 	}
-	if n := s.spelt(p, i, '\n'); n > 0 {
-		return n
-	}
-	if n := s.spelt(p, i, '\r'); n > 0 {
-		if m := s.spelt(p, i+n, '\n'); m > 0 {
-			return n + m
+	n := s.spelt(p, i, '\n')
+	if n == 0 {
+		if cr := s.spelt(p, i, '\r'); cr > 0 {
+			if lf := s.spelt(p, i+cr, '\n'); lf > 0 {
+				n = cr + lf
+			}
 		}
 	}
-	return 0
+	if n > 0 && p[i] == '&' {
+		if _, l := s.digit(p, i); l > 0 {
+			return 0
+		}
+	}
+	return n
 }
 
 // isLead tells the bytes that may begin an escape.

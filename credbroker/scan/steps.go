@@ -106,20 +106,21 @@ type digit struct {
 	at, next int
 }
 
-// digitsOn are the digits that may follow behind end: right there, or behind a
-// line break.
-func (r *reader) digitsOn(end int) (ds [2]digit, n int) {
-	if c, l := r.set.digit(r.p, end); l > 0 {
-		ds[n] = digit{c, end, end + l}
-		n++
-	}
-	if b := r.set.lineBreak(r.p, end); b > 0 {
-		if c, l := r.set.digit(r.p, end+b); l > 0 {
-			ds[n] = digit{c, end + b, end + b + l}
-			n++
+// digitOn is the digit that follows behind end, right there or behind a line
+// break; its next is 0 where there is none.
+func (r *reader) digitOn(end int) digit {
+	c, l := r.set.digit(r.p, end)
+	if l == 0 {
+		b := r.set.lineBreak(r.p, end)
+		if b == 0 {
+			return digit{}
+		}
+		end += b
+		if c, l = r.set.digit(r.p, end); l == 0 {
+			return digit{}
 		}
 	}
-	return ds, n
+	return digit{c, end, end + l}
 }
 
 // digitsBack are the digits that may come before at, those behind which a line
@@ -163,11 +164,8 @@ func (r *reader) hexOn(k int32, n node) {
 	if l == 0 || int(n.j) == len(v) || hexValue[c] != v[n.j]>>4 {
 		return
 	}
-	low, count := r.digitsOn(int(n.i) + l)
-	for _, d := range low[:count] {
-		if hexValue[d.c] == v[n.j]&15 {
-			r.leadOver(k, int(n.j+1), d.next)
-		}
+	if d := r.digitOn(int(n.i) + l); d.next > 0 && hexValue[d.c] == v[n.j]&15 {
+		r.leadOver(k, int(n.j+1), d.next)
 	}
 }
 
@@ -202,16 +200,13 @@ func (r *reader) base64On(k int32, n node) {
 	if l == 0 || int(n.j) == len(v) {
 		return
 	}
-	next, count := r.digitsOn(int(n.i) + l)
-	for _, d := range next[:count] {
-		if !spells(v[n.j], c, d.c, n.r) {
-			continue
-		}
-		if n.r == 4 {
-			r.leadOver(k, int(n.j+1), d.next)
-		} else {
-			r.lead(k, n.r+2, d.at, int(n.j+1), d.next)
-		}
+	d := r.digitOn(int(n.i) + l)
+	switch {
+	case d.next == 0 || !spells(v[n.j], c, d.c, n.r):
+	case n.r == 4:
+		r.leadOver(k, int(n.j+1), d.next)
+	default:
+		r.lead(k, n.r+2, d.at, int(n.j+1), d.next)
 	}
 }
 
