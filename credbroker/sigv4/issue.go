@@ -62,7 +62,11 @@ func actionsOf(r *http.Request, body []byte) (actions []string, ok bool) {
 	switch target := r.Header["X-Amz-Target"]; len(target) {
 	case 0:
 	case 1:
-		actions = append(actions, target[0][strings.LastIndexByte(target[0], '.')+1:])
+		version, action, _ := strings.Cut(target[0], ".")
+		if !isWord(strings.ReplaceAll(version, "_", "")) {
+			return nil, false
+		}
+		actions = append(actions, action)
 	default:
 		return nil, false
 	}
