@@ -123,10 +123,7 @@ func (s *Set) entity(p []byte, i int, out []unit) []unit {
 
 // number appends the readings of a numeric entity.
 func number(p []byte, i int, out []unit) []unit {
-	base, at := rune(10), i+2
-	if p[at] == 'x' || p[at] == 'X' {
-		base, at = 16, at+1
-	}
+	at, base := numberAt(p, i)
 	v := rune(0)
 	for end := min(len(p), i+maxEscape-1); at < end; at++ {
 		d := rune(hexValue[p[at]])
@@ -145,4 +142,34 @@ func number(p []byte, i int, out []unit) []unit {
 		}
 	}
 	return out
+}
+
+// numberOf is the length of the longest reading of a numeric entity that is a
+// byte of a kind.
+func numberOf(p []byte, i int, kind func(b byte) bool) (n int) {
+	at, base := numberAt(p, i)
+	v := rune(0)
+	for end := min(len(p), i+maxEscape-1); at < end; at++ {
+		d := rune(hexValue[p[at]])
+		if d >= base {
+			break
+		}
+		if v = v*base + d; v >= 0x80 {
+			break
+		}
+		if v > 0 && kind(byte(v)) {
+			if n = at + 1 - i; at+1 < len(p) && p[at+1] == ';' {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// numberAt is where the digits of a numeric entity begin, and their base.
+func numberAt(p []byte, i int) (at int, base rune) {
+	if c := p[i+2]; c == 'x' || c == 'X' {
+		return i + 3, 16
+	}
+	return i + 2, 10
 }

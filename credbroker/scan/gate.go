@@ -102,24 +102,32 @@ func (r *reader) counts(c byte, i int) bool {
 // part of a line break between digits.
 func (r *reader) escape(c byte, i int) {
 	r.place = i
+	if i >= 8 {
+		r.word(i - 8)
+	}
 	if c != '\n' {
 		r.textAround(i)
 	}
 	if i > 0 && r.p[i-1] == '\r' {
-		i--
+		if i--; i >= 8 {
+			r.word(i - 8)
+		}
 	}
 	r.digitsAround(i)
 }
 
-// textAround looks up the word before an escape and those that begin with it
-// or, for short secrets, have it in their middle.
+// textAround looks up the words that begin with the escape at i or, for short
+// secrets, have it in their middle.
 func (r *reader) textAround(i int) {
-	if i >= 8 {
-		r.word(i - 8)
-	}
+	c, after := single(r.p, i)
 	var word [16]byte
-	r.textAhead(&word, 0, i, i)
+	if after == 0 || r.mayPair(c, i+after) {
+		r.textAhead(&word, 0, i, i)
+	}
 	for n := 1; r.set.brief && n < 8 && n <= i; n++ {
+		if n == 1 && after > 0 && r.p[i] != '=' && !r.set.grams.pair(r.p[i-1], c) {
+			return
+		}
 		if n > 1 && !r.set.grams.pair(r.p[i-n], r.p[i-n+1]) {
 			return
 		}
@@ -128,15 +136,29 @@ func (r *reader) textAround(i int) {
 	}
 }
 
+// mayPair tells whether c and what may be read at i are two bytes in a row of
+// some gram. Most escapes end here, so it does not read what is hard to.
+func (r *reader) mayPair(c byte, i int) bool {
+	if i >= len(r.p) {
+		return false
+	}
+	next, g := r.p[i], &r.set.grams
+	if g.pair(c, next) || next == '+' && r.set.spaced {
+		return true
+	}
+	if !isLead[next] {
+		return false
+	}
+	v, n := single(r.p, i)
+	return n == 0 && next != '%' || n > 0 && g.pair(c, v) || next == '=' && softBreak(r.p, i) > 0
+}
+
 // digitsAround looks up every word of eight digits that the escape or line break
 // at i is part of or stands beside. It goes on as long as more of them come, so
 // that each is read once, and stops where eight digits stood as such.
 func (r *reader) digitsAround(i int) {
 	if i < r.walked {
 		return
-	}
-	if i >= 8 {
-		r.word(i - 8)
 	}
 	p, g := r.p, &r.set.grams
 	if next := i + r.set.lineBreak(p, i); next > i && !r.set.brief && next+8 <= len(p) && allLetters(load(p, next)) {

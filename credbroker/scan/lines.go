@@ -36,22 +36,21 @@ func (s *Stream) finished(i int) bool {
 // pureBefore tells whether the line that i lies in is of base64 letters and `=`
 // only, up to there.
 func (s *Stream) pureBefore(i int) bool {
-	for {
-		for i >= 8 && allLetters(binary.LittleEndian.Uint64(s.buf[i-8:])) {
-			i -= 8
+	for i > 0 {
+		low := max(0, i-8)
+		if low == i-8 && allLetters(binary.LittleEndian.Uint64(s.buf[low:])) {
+			i = low
+			continue
 		}
-		if i == 0 {
-			return s.pure
+		for ; i > low; i-- {
+			if c := s.buf[i-1]; c == '\n' {
+				return true
+			} else if letterValue[c] == 0xFF && c != '=' {
+				return false
+			}
 		}
-		c := s.buf[i-1]
-		if c == '\n' {
-			return true
-		}
-		if letterValue[c] == 0xFF && c != '=' {
-			return false
-		}
-		i--
 	}
+	return s.pure
 }
 
 // allLetters tells that eight bytes are all letters, digits or slashes, most of

@@ -201,8 +201,11 @@ func (s *Set) spelt(p []byte, i int, c byte) int {
 }
 
 // entityOf is the length of the longest entity at i that spells a byte of a
-// kind, 0 for none.
+// kind, all of which are ASCII; 0 for none.
 func (s *Set) entityOf(p []byte, i int, kind func(b byte) bool) (n int) {
+	if i+2 < len(p) && p[i+1] == '#' {
+		return numberOf(p, i, kind)
+	}
 	var room [16]unit
 	for _, u := range s.entity(p, i, room[:0]) {
 		if u.k == 1 && kind(u.b[0]) {

@@ -17,22 +17,31 @@ func (r *reader) textOn(k int32, n node) {
 		return
 	}
 	v := r.set.secrets[n.pat].value[n.j:]
+	if c := r.p[n.i]; !isLead[c] && c != '+' {
+		if len(v) > 0 && v[0] == c {
+			r.textTo(k, int(n.i+1), int(n.j+1))
+		}
+		return
+	}
 	var room [16]unit
 	for _, u := range r.set.units(r.p, int(n.i), room[:0]) {
-		if !bytes.HasPrefix(v, u.bytes()) {
-			continue
+		if bytes.HasPrefix(v, u.bytes()) {
+			r.textTo(k, int(n.i+u.n), int(n.j+u.k))
 		}
-		end, j := int(n.i+u.n), int(n.j+u.k)
-		r.lead(k, 0, end, j, end)
-		next := end
-		for range softRow {
-			soft := softBreak(r.p, next)
-			if soft == 0 {
-				break
-			}
-			next += soft
-			r.lead(k, 0, next, j, end)
+	}
+}
+
+// textTo leads to what follows behind end and behind soft line breaks there.
+func (r *reader) textTo(k int32, end, j int) {
+	r.lead(k, 0, end, j, end)
+	next := end
+	for range softRow {
+		soft := softBreak(r.p, next)
+		if soft == 0 {
+			return
 		}
+		next += soft
+		r.lead(k, 0, next, j, end)
 	}
 }
 
