@@ -10,7 +10,8 @@
 //   - Site is a server made of net/http, for end-to-end tests: HTTP/1.1 and
 //     HTTP/2, echo, event streams, WebSocket, gRPC, slow and very long answers.
 //   - S3 verifies signatures as AWS does, and keeps objects.
-//   - Vault holds secrets as HashiCorp Vault does.
+//   - Vault holds secrets as HashiCorp Vault does; Databricks is
+//     workspaces and their login.
 //   - Peer is a client made of raw bytes, Frames the same for HTTP/2; Trust
 //     makes ones of net/http, through a proxy or captured.
 //   - Table stands in for the DNS stub's table of names, and Captured for the
