@@ -106,7 +106,11 @@ func (r *reader) escape(c byte, i int) {
 		r.word(i - 8)
 	}
 	if c != '\n' {
-		r.textAround(i)
+		v, n := single(r.p, i)
+		r.textAround(i, v, n)
+		if n > 0 && letterValue[v] == 0xFF && v != '\n' && v != '\r' {
+			return
+		}
 	}
 	if i > 0 && r.p[i-1] == '\r' {
 		if i--; i >= 8 {
@@ -117,9 +121,9 @@ func (r *reader) escape(c byte, i int) {
 }
 
 // textAround looks up the words that begin with the escape at i or, for short
-// secrets, have it in their middle.
-func (r *reader) textAround(i int) {
-	c, after := single(r.p, i)
+// secrets, have it in their middle. It is of `after` bytes and spells c, or
+// after is 0.
+func (r *reader) textAround(i int, c byte, after int) {
 	var word [16]byte
 	if after == 0 || r.mayPair(c, i+after) {
 		r.textAhead(&word, 0, i, i)
@@ -161,9 +165,12 @@ func (r *reader) digitsAround(i int) {
 		return
 	}
 	p, g := r.p, &r.set.grams
-	if next := i + r.set.lineBreak(p, i); next > i && !r.set.brief && next+8 <= len(p) && allLetters(load(p, next)) {
-		r.word(next)
-		return
+	if !r.set.brief && (p[i] == '\n' || p[i] == '\r') { // most often in lines of text
+		next := i + r.set.lineBreak(p, i)
+		if next+8 <= len(p) && allLetters(load(p, next)) {
+			r.word(next)
+			return
+		}
 	}
 	var at [8]int32
 	var word uint64

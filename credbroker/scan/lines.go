@@ -53,8 +53,8 @@ func (s *Stream) pureBefore(i int) bool {
 	return s.pure
 }
 
-// allLetters tells that eight bytes are all letters, digits or slashes, most of
-// what base64 is made of. It reads them at once: with the upper bit of a byte
+// allLetters tells that eight bytes are all of `A-Za-z0-9+/-`, of which base64
+// is made but for few. It reads them at once: with the upper bit of each byte
 // out of the way, adding 0x80-lo sets it where the byte is lo or more.
 func allLetters(w uint64) bool {
 	const ones = 0x0101010101010101
@@ -62,6 +62,7 @@ func allLetters(w uint64) bool {
 	y := w &^ high
 	l := y | fold
 	letter := (l + (0x80-'a')*ones) &^ (l + (0x7F-'z')*ones)
-	digit := (y + (0x80-'/')*ones) &^ (y + (0x7F-'9')*ones)
-	return (letter|digit)&^w&high == high
+	digit := (y + (0x80-'+')*ones) &^ (y + (0x7F-'9')*ones)
+	other := (y | 2*ones) ^ '.'*ones + 0x7F*ones // set but for `,` and `.`
+	return (letter|digit&other)&^w&high == high
 }

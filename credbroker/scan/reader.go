@@ -46,7 +46,8 @@ type reader struct {
 	marks  []bool
 	finds  []find
 	units  [10][]unit // by depth of the look ahead
-	quiet  struct{ from, to int }
+	room   []unit
+	blocks []blockLeads
 	odds   []int32
 	walked int // the end of the digits that were looked at
 	place  int // what gives cause to explore
@@ -70,7 +71,7 @@ func (r *reader) reset() {
 		clear(r.slots)
 	}
 	r.nodes, r.finds = r.nodes[:0], r.finds[:0]
-	r.quiet.from, r.quiet.to = 0, 0
+	r.blocks = r.blocks[:0]
 	r.first = len(r.p)
 }
 

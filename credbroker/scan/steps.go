@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"math/bits"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -23,8 +24,9 @@ func (r *reader) textOn(k int32, n node) {
 		}
 		return
 	}
-	var room [16]unit
-	for _, u := range r.set.units(r.p, int(n.i), room[:0]) {
+	r.room = r.set.units(r.p, int(n.i), r.room[:0])
+	for m := range r.room {
+		u := &r.room[m]
 		if bytes.HasPrefix(v, u.bytes()) {
 			r.textTo(k, int(n.i+u.n), int(n.j+u.k))
 		}
@@ -74,9 +76,13 @@ func (r *reader) textBackFrom(n node, v []byte, end int) {
 	if c := r.p[end-1]; c == v[len(v)-1] || c == '+' && v[len(v)-1] == ' ' {
 		r.node(n.pat, n.read, 0, end-1, len(v)-1)
 	}
-	var room [16]unit
 	for at := r.leadBefore(end-1, end); at >= 0; at = r.leadBefore(at, end) {
-		for _, u := range r.set.units(r.p, at, room[:0]) {
+		if n := end - at; r.p[at] != '&' && n != 3 && (r.p[at] != '\\' || n > 12) {
+			continue
+		}
+		r.room = r.set.units(r.p, at, r.room[:0])
+		for k := range r.room {
+			u := &r.room[k]
 			if at+int(u.n) == end && bytes.HasSuffix(v, u.bytes()) {
 				r.node(n.pat, n.read, 0, at, len(v)-int(u.k))
 			}
@@ -85,28 +91,43 @@ func (r *reader) textBackFrom(n node, v []byte, end int) {
 }
 
 // leadBefore is the last place before at where an escape or a line break may
-// begin that ends at end; -1 for none. A stretch without any is looked through
-// once.
+// begin that ends at end; -1 for none.
 func (r *reader) leadBefore(at, end int) int {
 	low := max(0, end-2*maxEscape)
-	for at--; at >= low; at-- {
-		if r.quiet.from <= at && at < r.quiet.to {
-			at = r.quiet.from
-			continue
-		}
-		if c := r.p[at]; isLead[c] || c == '\r' || c == '\n' {
+	for at > low {
+		block := (at - 1) >> 6
+		if m := r.leads(block) << (63 - uint(at-1)&63); m != 0 {
+			if at = at - 1 - bits.LeadingZeros64(m); at < low {
+				return -1
+			}
 			return at
 		}
-		switch {
-		case at == r.quiet.from-1:
-			r.quiet.from = at
-		case at == r.quiet.to:
-			r.quiet.to = at + 1
-		case r.quiet.to <= r.quiet.from || at < r.quiet.from || at > r.quiet.to:
-			r.quiet.from, r.quiet.to = at, at+1
-		}
+		at = block << 6
 	}
 	return -1
+}
+
+// leads has a bit for each byte of a block of 64 that may begin an escape or a
+// line break. Each is looked through once.
+func (r *reader) leads(block int) uint64 {
+	for len(r.blocks) <= block {
+		r.blocks = append(r.blocks, blockLeads{})
+	}
+	b := &r.blocks[block]
+	if !b.known {
+		b.known, b.bits = true, 0
+		for k, c := range r.p[block<<6 : min(len(r.p), block<<6+64)] {
+			if isLead[c] || c == '\r' || c == '\n' {
+				b.bits |= 1 << k
+			}
+		}
+	}
+	return b.bits
+}
+
+type blockLeads struct {
+	bits  uint64
+	known bool
 }
 
 // A digit is where one digit of hex or letter of base64 is spelled.
@@ -236,10 +257,10 @@ func (r *reader) base64Back(n node) {
 	}
 }
 
-func (r *reader) base64BackFrom(n node, want byte, low digit, bits uint8, room []digit) {
+func (r *reader) base64BackFrom(n node, want byte, low digit, with uint8, room []digit) {
 	for _, high := range r.digitsBack(low.at, room) {
-		if spells(want, high.c, low.c, bits) {
-			r.node(n.pat, n.read, bits, high.at, int(n.j-1))
+		if spells(want, high.c, low.c, with) {
+			r.node(n.pat, n.read, with, high.at, int(n.j-1))
 		}
 	}
 }
