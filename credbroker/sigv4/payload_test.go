@@ -133,3 +133,20 @@ func TestPayloadRefused(t *testing.T) {
 		wantRefusal(t, err, tt.reason, tt.status, tt.word)
 	}
 }
+
+// No key signs nothing.
+func TestNoKey(t *testing.T) {
+	for _, k := range []sigv4.Key{{}, key("", keySecret, ""), key(keyID, "", "")} {
+		r, c := signedBody(t, strings.NewReader("x"), 1)
+		before := r.Header.Get("Authorization")
+		q, err := sigv4.Recognise(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = q.Sign(r, sigv4.Options{Key: k})
+		wantRefusal(t, err, "credential_unavailable", 502)
+		if c.read || r.Header.Get("Authorization") != before {
+			t.Error("it was signed")
+		}
+	}
+}

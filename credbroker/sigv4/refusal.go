@@ -20,6 +20,7 @@ var (
 	errUnread    = &refusal{"credential_leak", http.StatusForbidden, "It cannot be told whether the call would answer with a key: its action is missing, hidden, or in a body of another kind. `issue: true` on the entry allows it."}
 	errTooLarge  = &refusal{"body_too_large", http.StatusRequestEntityTooLarge, "A body without x-amz-content-sha256, or a chunk of a signed stream, is held to be signed anew, up to 16 MiB."}
 	errNoRoom    = &refusal{"overloaded", http.StatusServiceUnavailable, "Too many bodies are held to be signed anew."}
+	errNoKey     = &refusal{"credential_unavailable", http.StatusBadGateway, "There is no key to sign the request with."}
 	errEvents    = &refusal{"protocol", http.StatusBadRequest, "A body that is signed event by event is not signed anew here."}
 	errChunk     = &refusal{"bad_request", http.StatusBadRequest, "The body is not the signed chunks that its head announces."}
 )

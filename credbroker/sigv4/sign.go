@@ -35,6 +35,9 @@ const longest = 900
 // An error of its own has Reason() string; one of reading the body is wrapped.
 // The body is not closed then.
 func (q *Request) Sign(r *http.Request, opts Options) (signature string, err error) {
+	if opts.Key.ID == "" || opts.Key.Secret.IsZero() {
+		return "", errNoKey
+	}
 	var list params
 	if q.How == Query {
 		list = paramsOf(r.URL.RawQuery)

@@ -48,7 +48,8 @@ type Request struct {
 // Recognise reads how r says that it is signed. It gives nil where r bears no
 // AWS4 signature, and an error with Reason credential_leak where it bears one
 // that cannot be signed anew: of SigV4A, malformed, more than one, or one in the
-// header and another in the query; of version 2 too.
+// header and another in the query; of version 2 too. The error matters only where
+// a placeholder is in the request: another's key may be used as it likes.
 func Recognise(r *http.Request) (*Request, error) {
 	params := paramsOf(r.URL.RawQuery)
 	auth, query := authorization(r.Header), params.auth()
