@@ -156,15 +156,33 @@ func (r *reader) plainRun(pat uint16, i, j int) bool {
 	for to := j; to < len(s.value) && end < len(r.p) && r.p[end] == s.value[to]; to++ {
 		end++
 	}
-	for _, c := range r.p[max(0, start-2*maxEscape):min(len(r.p), end+1)] {
-		if isLead[c] || c == '+' && r.set.spaced {
-			return false
-		}
+	if r.set.spaced || !r.apart(start, end) {
+		return false
 	}
 	if end-start >= s.min {
 		r.found(start, end, pat, asText)
 	}
 	return true
+}
+
+// apart tells whether no escape ends in or at the run between start and end, and
+// none begins in or behind it.
+func (r *reader) apart(start, end int) bool {
+	low := max(0, start-maxEscape)
+	for at := end + 1; ; {
+		if at = r.leadBefore(min(at, len(r.p)), low+2*maxEscape); at < 0 {
+			return true
+		}
+		switch c := r.p[at]; {
+		case c == '\r' || c == '\n' || !r.counts(c, at):
+		case c == '&':
+			return false
+		default:
+			if _, n := single(r.p, at); n == 0 || at+n >= start {
+				return false
+			}
+		}
+	}
 }
 
 // lead adds an edge from node k to the node at i, behind a spelling that ends at
