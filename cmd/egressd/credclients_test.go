@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -23,8 +24,8 @@ import (
 // credHost is a host whose internet wants a secret everywhere.
 type credHost struct {
 	*sandboxHost
-	ca     *proxytest.CA
-	origin string
+	origin  string
+	program string // testdata/client
 
 	mu       sync.Mutex
 	services map[string]http.Handler // by the name that was asked for
@@ -52,8 +53,12 @@ type credClient struct {
 func credClients(t *testing.T, f func(t *testing.T, h *credHost)) {
 	t.Parallel()
 	proxytest.Namespaced(t, func(t *testing.T, _ string) {
-		h := &credHost{sandboxHost: newSandboxHost(t), services: map[string]http.Handler{}}
-		h.ca = h.sandboxHost.ca
+		// It is read before the folders of the host are laid over.
+		program, err := os.ReadFile(os.Getenv(clientVariable))
+		if err != nil {
+			t.Fatalf("reading the client program: %v", err)
+		}
+		h := &credHost{sandboxHost: newSandboxHost(t), services: map[string]http.Handler{}, program: string(program)}
 		h.origin = h.serve(t, &http.Server{Handler: http.HandlerFunc(h.answer), TLSConfig: h.ca.ServerConfig("origin.test", "", "h2", "http/1.1")})
 		f(t, h)
 	})

@@ -5,10 +5,12 @@
 //	client put URL SIZE       sends SIZE bytes without a length
 //	client grpc NAME METHOD   one message to a method of the Echo service
 //	client ws URL             one message to an echo and back
+//	client s3 URL FILE        an upload to S3 whose chunks are signed
 //	client hello NAME WAY     a TLS handshake whose hello comes in bytes, records or whole
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -38,7 +40,7 @@ func main() {
 
 func run(ctx context.Context, args []string) error {
 	if len(args) < 2 {
-		return errors.New("usage: client get|put|grpc|ws|hello …")
+		return errors.New("usage: client get|put|grpc|ws|s3|hello …")
 	}
 	switch args[0] {
 	case "get":
@@ -53,6 +55,8 @@ func run(ctx context.Context, args []string) error {
 		return call(ctx, args[1], args[2])
 	case "ws":
 		return webSocket(ctx, args[1])
+	case "s3":
+		return streamed(ctx, args[1], args[2])
 	case "hello":
 		return hello(ctx, args[1], args[2])
 	}
@@ -63,6 +67,14 @@ func request(ctx context.Context, method, url string, body io.Reader) error {
 	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return err
+	}
+	return send(req, nil)
+}
+
+// send sends a request, with a body of a known length where one is given.
+func send(req *http.Request, body *bytes.Buffer) error {
+	if body != nil {
+		req.Body, req.ContentLength = io.NopCloser(body), int64(body.Len())
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
