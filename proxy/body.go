@@ -22,6 +22,7 @@ type requestBody struct {
 	started atomic.Bool // the origin, or we, asked for the body
 	ended   atomic.Bool // it was read to its end
 	asks    atomic.Bool // the first read asks the client for it: it waits for a 100
+	left    atomic.Bool // the origin did not want the rest
 }
 
 // takeBody makes the client's body the one of the exchange.
@@ -57,6 +58,8 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	}
 	switch {
 	case err == nil:
+	case b.left.Load():
+		return n, errBody // we ended it ourselves
 	case err == io.EOF:
 		b.ended.Store(true)
 		cleanTrailer(b.trailer)
@@ -67,9 +70,27 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close does nothing: the server ends its own bodies, and a request that is sent
-// again by another protocol has this one again.
-func (b *requestBody) Close() error { return nil }
+// Close does nothing for an origin of HTTP/1: the server ends its own bodies, and
+// a request that is sent again by another protocol has this one again. One of
+// HTTP/2 may end its stream while the client neither sends nor ends its body, and
+// the transport waits for whoever reads that: the read is ended here, and with
+// it a connection of HTTP/1, whose next head lies behind what is not read.
+func (b *requestBody) Close() error {
+	if !b.started.Load() || b.ended.Load() || !b.x.streams.Load() {
+		return nil
+	}
+	if b.x.Err() == nil {
+		b.left.Store(true) // the client is there, whatever ending the read looks like
+	}
+	if b.x.answer.h2 {
+		return b.ReadCloser.Close()
+	}
+	if w := b.x.client.wire.Load(); w != nil {
+		w.lingers.Store(true)
+		return w.SetReadDeadline(time.Unix(1, 0))
+	}
+	return nil
+}
 
 // drainMost is how much of a body that nobody wants is read to reach the next
 // request on its connection, in bytes.
@@ -101,6 +122,14 @@ func (x *exchange) leaveBody(whole bool) {
 	}
 	w.lingers.Store(true) // or what the client still sends would reset the answer away
 	w.SetReadDeadline(time.Unix(1, 0))
+}
+
+// drop ends a connection of HTTP/1 whose answer broke off: net/http would
+// wait for the rest of the request's body first.
+func (x *exchange) drop() {
+	if w := x.client.wire.Load(); w != nil && !x.answer.h2 && !x.answer.taken {
+		w.Close()
+	}
 }
 
 // bodyDenial tells a malformed body from a client that went away.

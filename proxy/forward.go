@@ -223,7 +223,7 @@ func (x *exchange) denialOf(err error) *denial {
 	if fault := bodyFault(x.answer.request); fault != nil {
 		return &denial{reason: fault.Reason, status: fault.Status, detail: fault.Detail, close: true}
 	}
-	if x.Err() != nil {
+	if x.Err() != nil && !x.body.left.Load() {
 		return &denial{reason: "client_gone"}
 	}
 	return upstreamDenial(err)

@@ -103,6 +103,7 @@ func (x *exchange) close() {
 		x.answer.finishBroken()
 		x.broken(p)
 		x.end()
+		x.drop()
 		panic(p)
 	}
 	whole := x.answer.finishEarly()
@@ -125,7 +126,7 @@ func (x *exchange) broken(p any) {
 		x.fails(d.reason)
 		return
 	}
-	if x.answer.gone || x.Err() != nil {
+	if x.answer.gone || x.Err() != nil && !x.body.left.Load() {
 		x.fails("client_gone")
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/egressd/egressd/audit"
@@ -32,7 +33,8 @@ type exchange struct {
 	answer  answer
 	body    requestBody
 	forward forwarding
-	refund  func() // gives back a charged rate; nil when nothing was charged
+	streams atomic.Bool // the request went to an origin of HTTP/2
+	refund  func()      // gives back a charged rate; nil when nothing was charged
 
 	reserved bool // room for the record is held
 	learned  bool

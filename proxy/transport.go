@@ -90,6 +90,9 @@ type roundTripper struct{}
 
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := exchangeOf(r.Context())
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &x.body // ReverseProxy's does not pass Close on
+	}
 	// ReverseProxy made this trace for this request alone.
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
 		method, upgrade := r.Method, x.forward.upgradeKey != ""
@@ -125,6 +128,7 @@ func (x *exchange) gotConn(c net.Conn, method string, upgrade bool) {
 		return
 	}
 	x.forward.proto = "h2"
+	x.streams.Store(true)
 	x.reaches(c, remote(c))
 }
 
