@@ -101,3 +101,52 @@ func BenchmarkThreeSecrets(b *testing.B) {
 	}
 	benchStream(b, New(secrets), p)
 }
+
+// What other secrets cost: a short password, a passphrase, a key of 3 KiB, the
+// last 16 values of four entries.
+func BenchmarkSets(b *testing.B) {
+	rnd := rand.New(rand.NewPCG(9, 9))
+	token := func(n int) string { return base64.RawURLEncoding.EncodeToString(random(rnd, n*3/4)) }
+	var many []string
+	for range 64 {
+		many = append(many, token(900))
+	}
+	for _, c := range []struct {
+		name    string
+		secrets []Secret
+	}{
+		{"password", set("hunter22")}, {"phrase", set("correct horse battery staple")},
+		{"accents", set("pässwörter-sind-größer")}, {"key", set(token(3200))}, {"many", set(many...)},
+	} {
+		for _, k := range []int{0, 2, 6, 9} {
+			s, p := New(c.secrets), fill(1<<20, benchTexts[k].line)
+			b.Run(c.name+"/"+benchTexts[k].name, func(b *testing.B) { benchStream(b, s, p) })
+		}
+		b.Run(c.name+"/new", func(b *testing.B) {
+			for b.Loop() {
+				New(c.secrets)
+			}
+		})
+	}
+	s := New(benchSecrets())
+	b.Run("three/header", func(b *testing.B) {
+		p := []byte("text/html; charset=utf-8")
+		for b.Loop() {
+			s.Text(p)
+		}
+	})
+	b.Run("three/events", func(b *testing.B) {
+		p := []byte("data: {\"delta\":\"hello\"}\n\n")
+		st := s.Stream(Text)
+		b.SetBytes(int64(len(p)))
+		var dst []byte
+		for b.Loop() {
+			dst = st.Write(dst[:0], p)
+		}
+	})
+	b.Run("three/new", func(b *testing.B) {
+		for b.Loop() {
+			New(benchSecrets())
+		}
+	})
+}

@@ -22,29 +22,32 @@ func (r *reader) detect(from int) {
 	}
 }
 
-// words looks up the words of p that begin at multiples of step.
+// words looks up the words of p that begin at multiples of step, four at a
+// time.
 func (r *reader) words(from int) {
-	g, p := &r.set.grams, r.p
+	p, step := r.p, r.set.step
+	gate, shift := r.set.grams.gate, r.set.grams.shift&63
 	i := from &^ 7
-	if r.set.step == 8 {
-		for ; i+32 <= len(p); i += 32 {
-			q := p[i : i+32 : i+32]
-			a, b := load(q, 0)|fold, load(q, 8)|fold
-			c, d := load(q, 16)|fold, load(q, 24)|fold
-			if g.gate[gateIndex(a)]|g.gate[gateIndex(b)]|g.gate[gateIndex(c)]|g.gate[gateIndex(d)] == 0 {
-				continue
-			}
-			for k := i; k < i+32; k += 8 {
+	for i+32 <= len(p) {
+		q := p[i : i+32 : i+32]
+		var a, b, c, d uint64
+		if step == 8 {
+			a, b, c, d = load(q, 0), load(q, 8), load(q, 16), load(q, 24)
+		} else {
+			a, b, c, d = load(q, 0), load(q, step&7), load(q, 2*step&15), load(q, 3*step&15)
+		}
+		a, b, c, d = hash(a|fold)>>shift, hash(b|fold)>>shift, hash(c|fold)>>shift, hash(d|fold)>>shift
+		if gate[a]|gate[b]|gate[c]|gate[d] != 0 {
+			for k := i; k < i+4*step; k += step {
 				r.place = k
 				r.word(k)
 			}
 		}
+		i += 4 * step
 	}
-	for ; i+8 <= len(p); i += r.set.step {
-		if g.gate[gateIndex(load(p, i)|fold)] != 0 {
-			r.place = i
-			r.word(i)
-		}
+	for ; i+8 <= len(p); i += step {
+		r.place = i
+		r.word(i)
 	}
 }
 
@@ -101,16 +104,26 @@ func (r *reader) counts(c byte, i int) bool {
 // escape looks at an escape at i both ways. A carriage return before it may be
 // part of a line break between digits.
 func (r *reader) escape(c byte, i int) {
+	v, n := byte('\n'), 1
+	switch c {
+	case '\n':
+	case '&':
+		if v, n = r.sort(i); n == 0 {
+			return
+		}
+		n = 0
+	default:
+		v, n = single(r.p, i)
+	}
 	r.place = i
 	if i >= 8 {
 		r.word(i - 8)
 	}
 	if c != '\n' {
-		v, n := single(r.p, i)
 		r.textAround(i, v, n)
-		if n > 0 && letterValue[v] == 0xFF && v != '\n' && v != '\r' {
-			return
-		}
+	}
+	if (n > 0 || c == '&') && !isDigit(v) {
+		return
 	}
 	if i > 0 && r.p[i-1] == '\r' {
 		if i--; i >= 8 {
@@ -119,6 +132,21 @@ func (r *reader) escape(c byte, i int) {
 	}
 	r.digitsAround(i)
 }
+
+// sort is a byte that is spelled by an entity at i, one that matters to hex and
+// base64 if there is any, and how many readings there are.
+func (r *reader) sort(i int) (c byte, n int) {
+	r.room = r.set.entity(r.p, i, r.room[:0])
+	for k := range r.room {
+		if u := &r.room[k]; u.k == 1 && !isDigit(c) {
+			c = u.b[0]
+		}
+	}
+	return c, len(r.room)
+}
+
+// isDigit tells the bytes that are part of hex and base64, line breaks too.
+func isDigit(c byte) bool { return letterValue[c] != 0xFF || c == '\n' || c == '\r' }
 
 // textAround looks up the words that begin with the escape at i or, for short
 // secrets, have it in their middle. It is of `after` bytes and spells c, or
@@ -193,7 +221,7 @@ func (r *reader) digitsAround(i int) {
 		}
 		word, at[n&7] = word>>8|uint64(d.c)<<56, int32(d.at)
 		n, end = n+1, d.next
-		if n < 8 || g.gate[gateIndex(word|fold)] == 0 {
+		if n < 8 || !g.passes(word|fold) {
 			continue
 		}
 		for _, e := range g.of(word) {

@@ -40,21 +40,40 @@ const fold = 0x2020202020202020
 // grams is a set of grams behind a table that tells most words that are none
 // of them at the price of one load.
 type grams struct {
-	gate  [1 << gateBits]uint8 // by hash, a bit of a second hash for each gram
-	list  []gram               // by word
-	pairs [1 << 10]uint64      // bits of the pairs of bytes that the text grams hold
+	gate  []uint8         // by hash, a bit of a second hash for each gram
+	shift uint            // of the hash, for the length of gate
+	list  []gram          // by word
+	pairs [1 << 10]uint64 // bits of the pairs of bytes that the text grams hold
 }
 
-const gateBits = 14
+// Of the gate 16 KiB stay in a core's nearest cache; sets of many secrets get
+// more, so that one word in some fifty goes on to the second look at most.
+const leastGate, mostGate = 14, 20
 
-func gateIndex(word uint64) uint64 { return word * 0x9E3779B97F4A7C15 >> (64 - gateBits) }
+func (g *grams) open() {
+	size := min(max(leastGate, bits.Len(uint(len(g.list)))+5), mostGate)
+	g.gate, g.shift = make([]uint8, 1<<size), uint(64-size)
+	for _, e := range g.list {
+		h := hash(e.word)
+		g.gate[h>>g.shift] |= gateBit(h)
+	}
+}
 
-func gateBit(word uint64) uint8 { return 1 << (word * 0x9E3779B97F4A7C15 >> (61 - gateBits) & 7) }
+func hash(word uint64) uint64 { return word * 0x9E3779B97F4A7C15 }
+
+// gateBit takes the bits below those that any gate is indexed with.
+func gateBit(h uint64) uint8 { return 1 << (h >> (61 - mostGate) & 7) }
+
+// passes tells whether a folded word may be a gram.
+func (g *grams) passes(word uint64) bool {
+	h := hash(word)
+	return g.gate[h>>(g.shift&63)]&gateBit(h) != 0
+}
 
 // of are the grams of a word, which is folded here.
 func (g *grams) of(word uint64) []gram {
 	word |= fold
-	if g.gate[gateIndex(word)]&gateBit(word) == 0 {
+	if !g.passes(word) {
 		return nil
 	}
 	lo, ok := slices.BinarySearchFunc(g.list, word, func(e gram, w uint64) int { return cmp.Compare(e.word, w) })
@@ -91,13 +110,13 @@ func (g *grams) build(secrets []pattern) {
 		g.utf16(uint16(k), p.value, lo, hi)
 	}
 	slices.SortFunc(g.list, func(a, b gram) int {
-		return cmp.Or(cmp.Compare(a.word, b.word), cmp.Compare(a.pat, b.pat), cmp.Compare(a.read, b.read),
-			cmp.Compare(a.j, b.j), cmp.Compare(a.off, b.off))
+		if a.word != b.word {
+			return cmp.Compare(a.word, b.word)
+		}
+		return cmp.Or(cmp.Compare(a.pat, b.pat), cmp.Compare(a.read, b.read), cmp.Compare(a.j, b.j), cmp.Compare(a.off, b.off))
 	})
 	g.list = slices.Compact(g.list)
-	for _, e := range g.list {
-		g.gate[gateIndex(e.word)] |= gateBit(e.word)
-	}
+	g.open()
 }
 
 // core is the part of the secret whose grams are looked for: any run of min
