@@ -64,14 +64,44 @@ await show(await fetch("https://query.test/?slow=1&key=" + e.QUERY)) })()'`},
 			}
 			c.name, c.run, c.want = x.name, x.run, strings.Repeat(shown, 8)
 			for _, c.user = range clientUsers {
-				if c.user.uid == 0 {
-					c.name += " as root"
+				if c.user.uid == 0 { // and by the other door
+					c.name, c.run = x.name+" as root", "unset HTTP_PROXY HTTPS_PROXY http_proxy https_proxy NODE_USE_ENV_PROXY\n"+x.run
 				}
-				h.try(t, c)
+				text := h.try(t, c)
+				if other := `"capture":"explicit"`; strings.Contains(text, `"verdict":"deny"`) || c.user.uid == 0 && strings.Contains(text, other) {
+					t.Errorf("%s: a request was refused, or came by the other door: %s", c.name, cut(text))
+				}
 				for _, s := range services {
 					s.settle(t, 2, 0)
 				}
 			}
 		}
+	})
+}
+
+// Clients that look at the form of a token get one that passes, and it is
+// swapped whole (FAULTS.md C17).
+func TestCredClientsShape(t *testing.T) {
+	credClients(t, func(t *testing.T, h *credHost) {
+		c := credClient{name: "shapes", rules: []any{"GET *.test/"}, env: map[string]string{}, run: `set -e
+check() { python3 -c 'import re, sys; assert re.fullmatch(sys.argv[1], sys.argv[2]), "not a token: " + sys.argv[2]' "$1" "$2"; }
+`}
+		for _, x := range []struct{ id, shape, form string }{
+			{"GITHUB", "ghp_{36}", "ghp_[A-Za-z0-9]{36}"},
+			{"PAT", "github_pat_{22}_{59}", "github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}"},
+			{"MODEL", "sk-ant-api03-{93}AA", "sk-ant-api03-[A-Za-z0-9_-]{93}AA"},
+			{"DATABRICKS", "dapi{32}", "dapi[A-Za-z0-9]{32}"},
+		} {
+			host, secret := strings.ToLower(x.id)+".test", strings.ReplaceAll(x.shape, "{", "7Qm4x9Zr2Lp8{")
+			s := &wants{at: "Authorization", login: bearer, secret: fixed(secret)}
+			h.services[host] = s
+			c.hosts, c.secrets = append(c.hosts, host), append(c.secrets, secret)
+			c.env["REAL_"+x.id] = secret
+			c.entries = append(c.entries, map[string]any{"id": x.id, "type": "https_bearer", "target": host, "source": map[string]any{"env": "REAL_" + x.id}, "env": x.id, "shape": x.shape, "inject": "placeholder"})
+			c.run += "check '" + x.form + `' "$` + x.id + `"; curl -sS -H "Authorization: Bearer $` + x.id + `" https://` + host + `/ | sed "s/$` + x.id + `/KEY/g"` + "\n"
+			c.want += shown
+			defer s.settle(t, 1, 0)
+		}
+		h.try(t, c)
 	})
 }
