@@ -200,13 +200,7 @@ func (b *Broker) Placeholder(id, part string) string {
 
 // Inside is what the sandbox sees of the entries.
 func (b *Broker) Inside() Inside {
-	return insideOf(b.entries, b.Placeholder, func(id string) []profile {
-		var list []profile
-		for _, p := range b.profiles[id] {
-			list = append(list, profile{name: p.Name, host: p.URL(), account: p.Account})
-		}
-		return list
-	})
+	return insideOf(b.entries, b.Placeholder, func(id string) []token.Profile { return b.profiles[id] })
 }
 
 // Attaches is the id of the entry whose secret would go with a request that has

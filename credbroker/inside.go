@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/egressd/egressd/credbroker/token"
 )
 
 // Inside is what the sandbox sees of the entries: placeholders where clients
@@ -41,14 +43,10 @@ func InsideFiles(entries []Entry) []string {
 
 const databricksName = "databrickscfg"
 
-// profile is one profile of databricks_cli as it is shown: its name, its host as
-// an https URL, and the account it is of ("" for a workspace).
-type profile struct{ name, host, account string }
-
 // insideOf works Inside out. placeholder gives an entry's placeholder, with part
 // "access_key_id" or "session_token" the others of a key of AWS ("" where there
 // is none); profiles are those of a databricks_cli entry.
-func insideOf(entries []Entry, placeholder func(id, part string) string, profiles func(id string) []profile) Inside {
+func insideOf(entries []Entry, placeholder func(id, part string) string, profiles func(id string) []token.Profile) Inside {
 	var in Inside
 	taken := map[string]bool{}
 	set := func(name, value string) {
@@ -79,7 +77,7 @@ func insideOf(entries []Entry, placeholder func(id, part string) string, profile
 			if !taken["DATABRICKS_CONFIG_FILE"] {
 				taken["DATABRICKS_CONFIG_FILE"] = true
 				in.Files = append(in.Files, File{Name: databricksName, Variable: "DATABRICKS_CONFIG_FILE",
-					Data: databricksFile(profiles(e.ID), placeholder(e.ID, ""))})
+					Data: token.Render(profiles(e.ID), func(string) string { return placeholder(e.ID, "") })})
 				set("DATABRICKS_CONFIG_PROFILE", e.Default)
 			}
 		}
@@ -161,22 +159,4 @@ func authority(t Target) string {
 		return "[" + t.Host + "]"
 	}
 	return t.Host
-}
-
-// databricksFile is a .databrickscfg with the placeholder in the place of every
-// login. A profile has one way to log in whatever the user's file has: clients
-// that see a token ask nobody for another.
-func databricksFile(list []profile, placeholder string) []byte {
-	var b strings.Builder
-	for i, p := range list {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		b.WriteString("[" + p.name + "]\nhost = " + p.host + "\n")
-		if p.account != "" {
-			b.WriteString("account_id = " + p.account + "\n")
-		}
-		b.WriteString("token = " + placeholder + "\n")
-	}
-	return []byte(b.String())
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/egressd/egressd/credbroker/token"
 )
 
 func targets(hosts ...string) []Target {
@@ -18,13 +20,13 @@ func targets(hosts ...string) []Target {
 
 var gitHubHosts = targets("github.com", "gist.github.com", "api.github.com", "uploads.github.com")
 
-func seen(entries []Entry, profiles ...profile) Inside {
+func seen(entries []Entry, profiles ...token.Profile) Inside {
 	return insideOf(entries, func(id, part string) string {
 		if id == "keyonly" && part == "session_token" {
 			return ""
 		}
 		return strings.TrimSuffix("ph-"+id+"-"+part, "-")
-	}, func(string) []profile { return profiles })
+	}, func(string) []token.Profile { return profiles })
 }
 
 // Which variables each type sets, and who wins where two want the same.
@@ -56,10 +58,18 @@ func TestInsideVariables(t *testing.T) {
 	}
 }
 
-// The file of databricks has the profiles that are listed and no login.
+// The file of databricks has the profiles that are listed and no login, each
+// told to log in by its token: a client that would try another way asks the
+// host for what the sandbox has not.
 func TestInsideDatabricks(t *testing.T) {
-	in := seen([]Entry{{ID: "d", Type: DatabricksCLI}}, profile{"dev", "https://dev.test", ""}, profile{"acc", "https://acc.test", "12-ab"})
-	want := "[dev]\nhost = https://dev.test\ntoken = ph-d\n\n[acc]\nhost = https://acc.test\naccount_id = 12-ab\ntoken = ph-d\n"
+	list, err := token.Profiles([]byte("[dev]\nhost = https://dev.test\ntoken = dapi-dev-22bb\ncluster_id = 0123-456789-abcdefgh\n"+
+		"[acc]\nhost = https://accounts.test\naccount_id = 12-ab\nclient_id = c\nclient_secret = s\n[prod]\nhost = https://prod.test\n"), []string{"dev", "acc"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := seen([]Entry{{ID: "d", Type: DatabricksCLI}}, list...)
+	want := "[dev]\nhost = https://dev.test\ncluster_id = 0123-456789-abcdefgh\nauth_type = pat\ntoken = ph-d\n\n" +
+		"[acc]\nhost = https://accounts.test\naccount_id = 12-ab\nauth_type = pat\ntoken = ph-d\n"
 	if len(in.Files) != 1 || string(in.Files[0].Data) != want || in.Files[0].Variable != "DATABRICKS_CONFIG_FILE" {
 		t.Errorf("%q", in.Files)
 	}
