@@ -70,31 +70,12 @@ func belowRoot(folders []string) []string {
 	return list
 }
 
-// words refuses a command that names a path which the sandbox can write to: the
-// program would do there what yesterday's sandbox left for it.
-func (h *hostPrograms) words(argv []string, home string) error {
-	for _, word := range argv {
-		path := policy.Expand(word, "", home)
-		if !filepath.IsAbs(path) {
-			continue
-		}
-		for _, at := range []string{path, leads(path)} {
-			for _, dir := range h.unsafe {
-				if within(at, dir) {
-					return fmt.Errorf("%s lies in %s, where the sandbox can write: programs and what they read must lie elsewhere", word, dir)
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // arm makes the broker of a version of the policy: every source is read, and
 // what cannot be had is an error that names its entry. previous is the broker
 // that is followed, nil at a start.
 func (s *session) arm(ctx context.Context, e *enforcement, previous *credbroker.Broker) error {
 	for _, c := range e.policy.EnvironmentCommands() {
-		if err := s.programs.words(c.Argv, s.dirs.home); err != nil {
+		if err := secrets.CheckCommand(c.Argv, s.dirs.home, s.programs.find, s.programs.unsafe); err != nil {
 			return &credbroker.StartError{Entry: c.For, Err: err}
 		}
 	}

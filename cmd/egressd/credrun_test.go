@@ -48,7 +48,7 @@ func TestRunCredentials(t *testing.T) {
 				run:   "true", stderr: "never attached\" credential=dbx host=dev.test port=443"},
 			{name: "a program that lies where the sandbox writes", entries: []map[string]any{{"id": "api", "type": "https_bearer", "target": "api.test",
 				"source": map[string]any{"command": []string{"sh", "${home}/proj/x.sh"}}}},
-				files: map[string]string{"~/proj/x.sh": "echo tok-live-from-here\n"}, run: "echo ran", code: 125, stderr: "credential api: ${home}/proj/x.sh lies in ${home}/proj"},
+				files: map[string]string{"~/proj/x.sh": "echo tok-live-from-here\n"}, run: "echo ran", code: 125, stderr: "credential api: checking ${home}/proj/x.sh: it lies in ${home}/proj, where"},
 			{name: "a program that is there by a link", entries: []map[string]any{{"id": "api", "type": "https_bearer", "target": "api.test",
 				"source": map[string]any{"command": []string{"${home}/tools/x"}}}},
 				files: map[string]string{"~/tools/x": "#!/bin/sh\necho tok-live-from-here\n"}, exec: []string{"~/tools/x"}, run: "echo ran", stdout: "ran\n"},

@@ -50,8 +50,8 @@ func Explain(err error) string {
 	return err.Error()
 }
 
-// Run is the one way a program is started on the host for a secret. argv[0] is
-// found by c.LookPath; it runs in / with c.Env alone, an empty stdin and no
+// Run is the one way a program is started on the host for a secret. Words of
+// argv that begin with ~/ lie in the home. argv[0] is found by c.LookPath; it runs in / with c.Env alone, an empty stdin and no
 // terminal, in a session of its own. After 30 s, when ctx ends, when it has
 // written more than 1 MiB, and when it has ended, all of its process group is
 // killed. The answer is what it wrote to stdout; an error is a *CommandError.
@@ -69,11 +69,12 @@ func (c Config) run(ctx context.Context, argv []string, limit time.Duration) ([]
 	if c.LookPath == nil {
 		return nil, fail(errors.New("there is nowhere to look it up"))
 	}
-	path, err := c.expand(argv[0])
+	words, err := c.words(argv)
 	if err != nil {
 		return nil, fail(err)
 	}
-	if path, err = c.LookPath(path); err != nil {
+	path, err := c.LookPath(words[0])
+	if err != nil {
 		return nil, fail(err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errLate)
@@ -89,7 +90,7 @@ func (c Config) run(ctx context.Context, argv []string, limit time.Duration) ([]
 	overflow := make(chan struct{})
 	stdout.full = sync.OnceFunc(func() { close(overflow) })
 	cmd := &exec.Cmd{
-		Path: path, Args: argv, Env: c.Env, Dir: "/",
+		Path: path, Args: words, Env: c.Env, Dir: "/",
 		Stdout: &stdout, Stderr: &stderr, WaitDelay: drain,
 		// A session of its own has no terminal: a program that would ask there
 		// fails at once instead of waiting where nobody looks.

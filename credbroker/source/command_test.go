@@ -20,6 +20,7 @@ func TestCommand(t *testing.T) {
 	t.Setenv("LEAK93", "x")
 	cfg := at(t, nil)
 	write(t, cfg.Home+"/bin/get-token", "#!/bin/sh\necho tok-home\n", 0o755)
+	write(t, cfg.Home+"/tok", "tok-file\n", 0o600)
 	write(t, cfg.Home+"/bin/no-program", "#!/bin/sh\necho tok-home\n", 0o644)
 	write(t, cfg.Home+"/bin/broken", "#!/no/such/shell\n", 0o755)
 	for _, c := range []struct {
@@ -31,6 +32,8 @@ func TestCommand(t *testing.T) {
 		{"loses its newline", source.Source{Command: []string{"printf", `cmd-93kd\n`}}, "cmd-93kd", nil},
 		{"no shell", source.Source{Command: []string{"printf", "%s", "$HOME"}}, "$HOME", nil},
 		{"home", source.Source{Command: []string{"~/bin/get-token"}}, "tok-home", nil},
+		{"home in any word", source.Source{Command: []string{"cat", "~/tok"}}, "tok-file", nil},
+		{"home nowhere else", source.Source{Command: []string{"printf", "%s ", "a~/tok", "~", "~root/tok", "--f=~/tok"}}, "a~/tok ~ ~root/tok --f=~/tok", nil},
 		{"root folder", sh("pwd"), "/", nil},
 		{"no other variables", sh("echo ${LEAK93:-none}"), "none", nil},
 		{"fixed variables", sh("env | grep -v -e ^_= -e ^PWD= -e ^SHLVL= -e ^OLDPWD= | cut -d= -f1 | sort | tr '\\n' ' '"), "HOME LANG PATH", nil},

@@ -133,3 +133,16 @@ func (c Config) expand(path string) (string, error) {
 	}
 	return filepath.Join(c.Home, rest), nil
 }
+
+// words are those of a command, each that begins with ~/ spelled out: no shell
+// does it.
+func (c Config) words(argv []string) ([]string, error) {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		var err error
+		if words[i], err = c.expand(word); err != nil {
+			return nil, fmt.Errorf("spelling out %s: %w", word, err)
+		}
+	}
+	return words, nil
+}

@@ -15,7 +15,16 @@ import (
 // maxLinks is how many links a path may lead over, as for the kernel.
 const maxLinks = 40
 
-var errUnsafe = errors.New("it lies where a sandbox can write")
+// unsafeError is a place that a sandbox can write to: the folder it lies in, or
+// is led through.
+type unsafeError string
+
+func (e unsafeError) Error() string { return "it lies in " + string(e) + ", where a sandbox can write" }
+
+func isUnsafe(err error) bool {
+	var u unsafeError
+	return errors.As(err, &u)
+}
 
 // SafePath is path, a PATH, less every folder that is relative, not there, or
 // lies in one of unsafe: absolute folders that a sandbox can write to, cwd
@@ -63,23 +72,27 @@ func Finder(path string, unsafe []string) func(name string) (string, error) {
 
 // CheckCommand looks, at load, at the words of a command that egressd would run
 // on the host: its program by look, made by Finder, and that no word that is
-// absolute, or begins with ~/, lies in unsafe (a shell's script, say).
+// absolute, or begins with ~/, lies in unsafe (a shell's script, say): the
+// program would do there what yesterday's sandbox left for it. What is not there
+// is no fault yet, since not every command is run.
 func CheckCommand(argv []string, home string, look func(string) (string, error), unsafe []string) error {
 	if len(argv) == 0 {
 		return errors.New("looking up program: the command is empty")
 	}
+	words, err := Config{Home: home}.words(argv)
+	if err != nil {
+		return err
+	}
+	if _, err := look(words[0]); isUnsafe(err) {
+		return err
+	}
 	zone := newZone(unsafe)
-	for i, word := range argv {
-		path, err := Config{Home: home}.expand(word)
-		if err == nil && i == 0 {
-			_, err = look(path)
-		} else if err == nil && filepath.IsAbs(path) {
-			if _, err = zone.resolve(filepath.Clean(path)); err != nil && !errors.Is(err, errUnsafe) {
-				err = nil // it need not be there, nor be a file
-			}
+	for _, word := range words[1:] {
+		if !filepath.IsAbs(word) {
+			continue
 		}
-		if err != nil {
-			return fmt.Errorf("checking word %d of command: %w", i+1, err)
+		if _, err := zone.resolve(filepath.Clean(word)); isUnsafe(err) {
+			return fmt.Errorf("checking %s: %w: what programs read must lie elsewhere, too", word, err)
 		}
 	}
 	return nil
@@ -99,10 +112,14 @@ func newZone(unsafe []string) zone {
 	return z
 }
 
-func (z zone) holds(path string) bool {
-	return slices.ContainsFunc(z, func(dir string) bool {
-		return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
-	})
+// clear is an unsafeError where a clean path lies in the zone.
+func (z zone) clear(path string) error {
+	for _, dir := range z {
+		if path == dir || dir == "/" || strings.HasPrefix(path, dir+"/") {
+			return unsafeError(dir)
+		}
+	}
+	return nil
 }
 
 func (z zone) find(name string, dirs []string) (string, error) {
@@ -116,16 +133,18 @@ func (z zone) find(name string, dirs []string) (string, error) {
 	case name == "" || strings.Contains(name, "/"):
 		return "", errors.New("it is neither a name nor an absolute path")
 	}
-	refused := false
+	var refused error
 	for _, dir := range dirs {
 		at, err := z.resolve(filepath.Join(dir, name))
 		if err == nil && program(at) {
 			return at, nil
 		}
-		refused = refused || errors.Is(err, errUnsafe)
+		if refused == nil && isUnsafe(err) {
+			refused = err
+		}
 	}
-	if refused {
-		return "", errUnsafe
+	if refused != nil {
+		return "", refused
 	}
 	return "", errors.New("no such program in the folders of PATH that no sandbox can write to")
 }
@@ -140,8 +159,8 @@ func program(path string) bool {
 // link on the way or the end lies in the zone: whoever writes a link in the
 // middle says where it leads.
 func (z zone) resolve(path string) (string, error) {
-	if z.holds(path) {
-		return "", errUnsafe
+	if err := z.clear(path); err != nil {
+		return "", err
 	}
 	at, links := "/", 0
 	rest := strings.Split(path, "/")
@@ -156,8 +175,8 @@ func (z zone) resolve(path string) (string, error) {
 			continue
 		}
 		next := filepath.Join(at, word)
-		if z.holds(next) {
-			return "", errUnsafe
+		if err := z.clear(next); err != nil {
+			return "", err
 		}
 		info, err := os.Lstat(next)
 		if err != nil {
