@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -168,27 +167,6 @@ func sourcesOf(e credbroker.Entry) []*credbroker.Source {
 	return slices.DeleteFunc([]*credbroker.Source{e.Source, e.ClientSecret, e.SessionToken}, func(s *credbroker.Source) bool { return s == nil })
 }
 
-// ownSecrets are files beside those that the policy names in which sources find
-// secrets.
-func ownSecrets(entries []credbroker.Entry, home string) []string {
-	var list []string
-	for _, e := range entries {
-		if e.Type == credbroker.DatabricksCLI {
-			file := os.Getenv("DATABRICKS_CONFIG_FILE")
-			if file == "" {
-				file = "~/.databrickscfg"
-			}
-			list = append(list, policy.Expand(file, "", home))
-		}
-		for _, s := range sourcesOf(e) {
-			if s.Vault != nil {
-				list = append(list, filepath.Join(home, ".vault-token"))
-			}
-		}
-	}
-	return list
-}
-
 // exposure refuses policies by which a secret would lie in what a sandbox that
 // runs was given: masks are hung at its start, and its variables are set.
 func exposure(c netns.Config, home string) func(*policy.Policy) error {
@@ -196,6 +174,9 @@ func exposure(c netns.Config, home string) func(*policy.Policy) error {
 		return !slices.Contains(c.Hidden, path) && slices.ContainsFunc(c.Grants, func(g mount.Grant) bool { return within(path, g.Path) })
 	}
 	return func(p *policy.Policy) error {
+		if err := turnable(p, home, c.Grants); err != nil {
+			return err
+		}
 		for _, file := range secretFiles(p, home) {
 			if shows(file) {
 				return fmt.Errorf("the new policy has a secret in %s, which the sandbox was shown when it started: start it anew", file)

@@ -110,6 +110,9 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if r.grants, err = grantsOf(p, r.cwd, src.dirs.home, os.Stderr); err != nil {
 		return 0, err
 	}
+	if err := turnable(p, src.dirs.home, r.grants); err != nil {
+		return 0, err
+	}
 	r.announce()
 	if err := r.recordApart(); err != nil {
 		return 0, err

@@ -103,7 +103,7 @@ func hidden(d dirs, home string) []string {
 	}
 	var list []string
 	for _, path := range named {
-		for _, p := range []string{path, leads(path)} {
+		for _, p := range placesOf(path) {
 			if !slices.Contains(list, p) {
 				list = append(list, p)
 			}
@@ -125,20 +125,6 @@ func leads(path string) string {
 	}
 }
 
-// secretFiles are the files of the policy that hold a key or the record. Where
-// a grant would show one, it reads as empty.
-func secretFiles(p *policy.Policy, home string) []string {
-	var list []string
-	for _, f := range append(p.SecretFiles(), ownSecrets(p.Credentials, home)...) {
-		for _, path := range []string{f, realPath(f)} {
-			if st, err := os.Lstat(path); err == nil && !st.IsDir() && !slices.Contains(list, path) {
-				list = append(list, path)
-			}
-		}
-	}
-	return list
-}
-
 // readOnly are the files that rule the sandbox, now or next time.
 func (s *source) readOnly(p *policy.Policy, cwd string) []string {
 	list := p.Pins()
@@ -150,8 +136,11 @@ func (s *source) readOnly(p *policy.Policy, cwd string) []string {
 	}
 	var out []string
 	for _, f := range list {
-		for _, path := range []string{f, realPath(f)} {
-			if path != "" && filepath.IsAbs(path) && !slices.Contains(out, path) {
+		if !filepath.IsAbs(f) {
+			continue
+		}
+		for _, path := range placesOf(f) {
+			if !slices.Contains(out, path) {
 				out = append(out, path)
 			}
 		}

@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,6 +163,14 @@ func (z zone) resolve(path string) (string, error) {
 	if err := z.clear(path); err != nil {
 		return "", err
 	}
+	return Follow(path, func(at string, _ fs.FileInfo, _ bool) error { return z.clear(at) })
+}
+
+// Follow walks an absolute path over its links to where it lies. visit hears of
+// every name on the way by its real place: what is there (nil for nothing), and
+// whether it is what the path names, so that no part of the path is left behind
+// it. An error of visit ends the walk.
+func Follow(path string, visit func(at string, info fs.FileInfo, last bool) error) (string, error) {
 	at, links := "/", 0
 	rest := strings.Split(path, "/")
 	for len(rest) > 0 {
@@ -175,10 +184,10 @@ func (z zone) resolve(path string) (string, error) {
 			continue
 		}
 		next := filepath.Join(at, word)
-		if err := z.clear(next); err != nil {
+		info, err := os.Lstat(next)
+		if err := visit(next, info, len(rest) == 0); err != nil {
 			return "", err
 		}
-		info, err := os.Lstat(next)
 		if err != nil {
 			return "", bare(err)
 		}
