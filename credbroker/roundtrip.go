@@ -182,7 +182,7 @@ func (x *outgoing) exchange(send func(*http.Request) (*http.Response, error)) (*
 		return nil, err
 	}
 	cfg := x.config()
-	cfg.RangeDropped = dropped
+	cfg.RangeDropped, cfg.RangeKept = dropped, x.keepsRange()
 	if err := redact.Answer(res, cfg); err != nil {
 		return nil, err
 	}
@@ -252,10 +252,13 @@ func (x *outgoing) watch() context.Context {
 	})
 }
 
+// keepsRange says whether clients may ask the host for parts.
+func (x *outgoing) keepsRange() bool { return !x.site.clear || x.site.keepsRange }
+
 // dropRange takes Range off where a secret travels in clear, since slices of one
 // are no find.
 func (x *outgoing) dropRange() bool {
-	if !x.site.clear || x.site.keepsRange {
+	if x.keepsRange() {
 		return false
 	}
 	_, asked := x.r.Header["Range"]

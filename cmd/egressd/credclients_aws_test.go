@@ -18,6 +18,7 @@ printf '[default]\ns3 =\n  addressing_style = path\n  max_concurrent_requests = 
 head -c 24000000 /dev/urandom >up
 aws s3 cp --no-progress up 's3://b/dir/a large+file.bin'
 aws s3 cp --no-progress --recursive s3://b/dir/ down; cmp up 'down/a large+file.bin'; echo $?
+aws s3 cp --no-progress 's3://b/dir/a large+file.bin' - | cmp - up; echo $?; aws s3 cp --quiet 's3://b/dir/a large+file.bin' single; cmp single up; echo $?
 aws s3 ls s3://b/dir/ | cut -c20- | tr -s ' '
 url=$(aws s3 presign --expires-in 36000 's3://b/dir/a large+file.bin'); curl -sS "$url" | cmp - up; echo $?
 head -c 300000 up >some
@@ -49,7 +50,7 @@ func TestCredClientsAWS(t *testing.T) {
 		c := credClient{rules: []any{"* *.amazonaws.com/**"}, env: map[string]string{"REAL": key}, secrets: []string{key, session, id},
 			files: map[string]string{"~/proj/client": h.program}, exec: []string{"~/proj/client"},
 			hosts: []string{"s3.eu-west-1.amazonaws.com", "sts.amazonaws.com", "sts.eu-west-1.amazonaws.com"}}
-		const whole = "upload: ./up to s3://b/dir/a large+file.bin\ndownload: s3://b/dir/a large+file.bin to down/a large+file.bin\n0\n 24000000 a large+file.bin\n0\n200 OK HTTP/2.0 \n0\n0\n0\n0\n5\n" +
+		const whole = "upload: ./up to s3://b/dir/a large+file.bin\ndownload: s3://b/dir/a large+file.bin to down/a large+file.bin\n0\n0\n0\n 24000000 a large+file.bin\n0\n200 OK HTTP/2.0 \n0\n0\n0\n0\n5\n" +
 			"arn:aws:iam::000000000000:user/fake\n403\n"
 		for i, x := range []struct {
 			name, token string

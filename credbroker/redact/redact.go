@@ -61,6 +61,9 @@ type Config struct {
 	// RangeDropped says that the request lost its Range on the way: a 206 is
 	// then refused.
 	RangeDropped bool
+	// RangeKept says that the host's requests keep their Range. The answer to a
+	// HEAD then keeps its length, by which clients divide a file into ranges.
+	RangeKept bool
 	// Method is that of the request.
 	Method string
 }
@@ -118,7 +121,9 @@ func (s *sieve) answer(res *http.Response, from *origin) error {
 	if empty {
 		if s.Method == http.MethodHead || res.StatusCode == http.StatusNotModified {
 			dropSums(res.Header)
-			dropLength(res)
+			if !s.RangeKept || zipped {
+				dropLength(res)
+			}
 		}
 		return nil
 	}
