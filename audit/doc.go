@@ -8,7 +8,7 @@
 //	Open(Config) (*Log, error)                           // the JSONL file, locked, chain continued
 //	type Sink interface {                                // *Log is one
 //		Reserve(ctx context.Context) error           // room for one final record; errors have Reason()
-//		Append(r *Record) error                      // fills r.Time (if zero), r.Seq, r.Session; r.Reserved uses the room
+//		Append(records ...*Record) error             // fills r.Time (if zero), r.Seq, r.Session; r.Reserved uses the room
 //		Release()                                    // gives unused room back
 //	}
 //	(*Log) Close(reason string) error                    // session_end with counts, trim, unlock

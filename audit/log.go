@@ -155,23 +155,48 @@ func (l *Log) prevOf(n int) ([]byte, error) {
 	return e.prev, err
 }
 
-// Append writes r. See the package comment for what it means that it returned
-// nil. With Block it waits for room and for its line to be written, BlockTimeout
-// at most, and fails with *Unavailable; with Warn it fails only for a kind that
-// is none, and behind Close.
-func (l *Log) Append(r *Record) error {
-	if !r.Kind.known() {
-		return &Unavailable{fmt.Errorf("kind %q is not one", r.Kind)}
-	}
+// Append writes records, in this order and at once. See the package comment for
+// what it means that it returned nil. With Block it waits for room and for the
+// lines to be written, BlockTimeout at most, and fails with *Unavailable, the
+// others being written all the same; with Warn it fails only for a kind that is
+// none, and behind Close.
+func (l *Log) Append(records ...*Record) error {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
-	body := e.encode(&l.cfg, r, false)
+	var failed error
+	held, waiting := false, false
+	for i, r := range records {
+		var err error
+		if held, err = l.add(r, e); held && i < len(records)-1 {
+			waiting = true
+			l.mu.Unlock() // whoever writes in the meantime writes it before what follows
+		}
+		failed = errors.Join(failed, err)
+	}
+	if !held {
+		if !waiting {
+			return failed
+		}
+		if l.mu.Lock(); len(l.buf) == 0 { // it was written, or is being written
+			l.mu.Unlock()
+			return failed
+		}
+	}
+	return errors.Join(failed, l.commit()) // unlocks
+}
 
+// add buffers a record, for the next commit to write. Where it did it holds the
+// lock.
+func (l *Log) add(r *Record, e *encoder) (held bool, err error) {
+	if !r.Kind.known() {
+		return false, &Unavailable{fmt.Errorf("kind %q is not one", r.Kind)}
+	}
+	body := e.encode(&l.cfg, r, false)
 	l.mu.Lock()
 	if l.closed {
 		l.dropReserved(r)
 		l.mu.Unlock()
-		return &Unavailable{ErrClosed}
+		return false, &Unavailable{ErrClosed}
 	}
 	claimed, err := l.claimFor(r, e, &body)
 	if err != nil {
@@ -179,12 +204,12 @@ func (l *Log) Append(r *Record) error {
 		l.mu.Unlock()
 		if l.cfg.OnFailure == Warn {
 			l.warn(err)
-			return nil
+			return false, nil
 		}
-		return err
+		return false, err
 	}
 	l.buffer(r, body, claimed)
-	return l.commit() // unlocks
+	return true, nil
 }
 
 // buffer gives r its place in the chain. The lock is held, and claimed bytes

@@ -58,9 +58,9 @@ type Sink interface {
 	// Reserve holds room for one final record, or fails with an error that
 	// has Reason() string.
 	Reserve(ctx context.Context) error
-	// Append writes r. With r.Reserved the room of one Reserve is used up,
-	// whatever Append returns. The caller keeps r.
-	Append(r *Record) error
+	// Append writes records, in this order. With Reserved of one the room of one
+	// Reserve is used up, whatever Append returns. The caller keeps them.
+	Append(records ...*Record) error
 	// Release gives back the room of one Reserve that no record will use.
 	Release()
 }

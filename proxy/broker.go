@@ -132,9 +132,30 @@ func (x *exchange) note(kind, verdict, credential string) {
 	if credential != "" && !x.finished && (r.Kind == audit.KindCredential || x.rec.Credential == "") {
 		x.rec.Credential = credential
 	}
+	later := r.Kind == audit.KindCredential && !x.opened && !x.finished
+	if later {
+		x.uses = append(x.uses, &r) // two records, one write
+	}
 	x.mu.Unlock()
+	if later {
+		return
+	}
 	if err := x.server.cfg.Sink.Append(&r); err != nil {
 		x.server.cfg.Log.Error("recording a credential", "kind", kind, "err", err)
+	}
+}
+
+// tellUses writes what note has kept for later: the request goes on for long.
+func (x *exchange) tellUses() {
+	x.mu.Lock()
+	uses := x.uses
+	x.uses = nil
+	x.mu.Unlock()
+	if len(uses) == 0 {
+		return
+	}
+	if err := x.server.cfg.Sink.Append(uses...); err != nil {
+		x.server.cfg.Log.Error("recording a credential", "err", err)
 	}
 }
 

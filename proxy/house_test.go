@@ -245,13 +245,15 @@ func (s *memorySink) Release() {
 	s.reserved--
 }
 
-func (s *memorySink) Append(r *audit.Record) error {
+func (s *memorySink) Append(records ...*audit.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r.Reserved {
-		s.reserved--
+	for _, r := range records {
+		if r.Reserved {
+			s.reserved--
+		}
+		s.records = append(s.records, *r)
 	}
-	s.records = append(s.records, *r)
 	return nil
 }
 

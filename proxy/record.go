@@ -36,7 +36,8 @@ type exchange struct {
 	streams atomic.Bool // the request went to an origin of HTTP/2
 	refund  func()      // gives back a charged rate; nil when nothing was charged
 
-	reserved bool // room for the record is held
+	reserved bool            // room for the record is held
+	uses     []*audit.Record // of credentials, to be written with the request's own
 	learned  bool
 
 	mu       sync.Mutex
@@ -129,6 +130,7 @@ func (x *exchange) open() bool {
 	r := x.rec
 	x.mu.Unlock()
 	r.Kind, r.Time, r.Reserved = audit.KindRequestOpen, x.start, false
+	defer x.tellUses()
 	if err := x.server.cfg.Sink.Append(&r); err != nil {
 		x.server.cfg.Log.Error("recording an open request", "err", err)
 		x.mu.Lock()
@@ -173,9 +175,11 @@ func (x *exchange) finish() {
 	x.rec.Upstream, x.rec.UpstreamProto = x.forward.upstream, x.forward.proto
 	x.rec.Duration = time.Since(x.start)
 	x.rec.Time, x.rec.Reserved = x.start, x.reserved
+	records := append(x.uses, &x.rec)
+	x.uses = nil
 	x.mu.Unlock()
 	x.client.recorded.Store(true)
-	if err := x.server.cfg.Sink.Append(&x.rec); err != nil {
+	if err := x.server.cfg.Sink.Append(records...); err != nil {
 		x.server.cfg.Log.Error("recording a request", "err", err)
 	}
 }

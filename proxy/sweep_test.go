@@ -155,13 +155,13 @@ type stuckSink struct {
 	tried atomic.Int64
 }
 
-func (s *stuckSink) Append(r *audit.Record) error {
-	if r.Kind == audit.KindRequestOpen && s.stuck.Load() {
+func (s *stuckSink) Append(records ...*audit.Record) error {
+	if r := records[0]; r.Kind == audit.KindRequestOpen && s.stuck.Load() {
 		s.tried.Add(1)
 		time.Sleep(300 * time.Millisecond)
 		return &audit.Unavailable{Err: errors.New("no room")}
 	}
-	return s.memorySink.Append(r)
+	return s.memorySink.Append(records...)
 }
 
 // TestEndsThoughRecordsWait: what a rule's end breaks off does not wait for

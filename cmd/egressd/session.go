@@ -201,15 +201,17 @@ func (g *gate) Reserve(ctx context.Context) error {
 	return err
 }
 
-func (g *gate) Append(r *audit.Record) error {
+func (g *gate) Append(records ...*audit.Record) error {
 	g.mu.Lock()
 	if g.shut {
-		g.held = append(g.held, *r)
+		for _, r := range records {
+			g.held = append(g.held, *r)
+		}
 		g.mu.Unlock()
 		return nil
 	}
 	g.mu.Unlock()
-	return g.to.Append(r)
+	return g.to.Append(records...)
 }
 
 func (g *gate) Release() {
