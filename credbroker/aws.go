@@ -41,7 +41,11 @@ func (c *credential) openAWS(ctx context.Context, cfg Config) error {
 			if k.Secret, err = source.Read(ctx, cfg.Sources, *e.Source, source.Options{}); err == nil && e.SessionToken != nil {
 				k.Token, err = source.Read(ctx, cfg.Sources, *e.SessionToken, source.Options{})
 			}
-			return k.Process(), time.Time{}, err
+			v := k.Process()
+			if err == nil { // its form, now and not at the first request
+				_, _, err = sigv4.ParseProcess(v.Reveal())
+			}
+			return v, time.Time{}, err
 		}
 		if t := e.SessionToken; t != nil && t.TTL > 0 && (ttl == 0 || t.TTL < ttl) {
 			ttl = t.TTL
