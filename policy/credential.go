@@ -173,6 +173,9 @@ func shape(s string) string {
 		}
 		letters += n
 	}
+	if strings.Contains(strings.ToLower(s), "oa_cred_") {
+		return fmt.Sprintf("%s: oa_cred_ is the mark of usual placeholders, which come without a shape", quoted(s))
+	}
 	rest := shapePart.ReplaceAllString(s, "")
 	if strings.ContainsFunc(rest, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._~", r))

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"net/netip"
 	"net/url"
 	"strings"
 
@@ -215,11 +216,22 @@ func (c *credential) vault(v value) *credbroker.Vault {
 	x := &credbroker.Vault{Namespace: m.filled("namespace"), Path: m.filled("path"), Field: m.filled("field")}
 	if av, ok := m.get("address"); ok {
 		s, ok := c.text(av)
-		if u, err := url.Parse(s); ok && (err != nil || !webURL(u)) {
+		u, err := url.Parse(s)
+		switch {
+		case !ok:
+		case err != nil || !webURL(u) || u.RawQuery != "":
 			c.fail(av.spot(), KindValue, "not the URL of a Vault, such as https://vault.corp.test:8200")
+		case u.Scheme == "http" && !thisMachine(u.Hostname()):
+			c.fail(av.spot(), KindValue, "the Vault's token travels there: https, or http to this machine")
 		}
 		x.Address = s
 	}
 	m.done(nil)
 	return x
+}
+
+// thisMachine says that a host is localhost or an address of loopback.
+func thisMachine(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && addr.IsLoopback()
 }
