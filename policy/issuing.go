@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -149,6 +150,33 @@ func issuingOf(entries []credbroker.Entry) []issuing {
 	return list
 }
 
+// guarded says that the broker refuses a call by itself: one of STS or IAM to
+// where a key of AWS is bound that may not issue. Whoever calls it with no key,
+// or with another, gets nothing of this one.
+func (x issuing) guarded(entries []credbroker.Entry) bool {
+	if x.path != "/" || !strings.HasPrefix(x.host, "sts.") && !strings.HasPrefix(x.host, "iam.") {
+		return false
+	}
+	bound := func(t credbroker.Target) bool {
+		return t.Port == x.on() && covers(t.Host, x.host) && slices.ContainsFunc(globs(t.Path), func(glob string) bool {
+			return meet(segments(glob), segments(x.path), map[[2]int]bool{})
+		})
+	}
+	guards := false
+	for _, e := range entries {
+		for _, t := range e.Targets {
+			if e.Type != credbroker.AWSSigV4 || !bound(t) {
+				continue
+			}
+			if e.Issue {
+				return false
+			}
+			guards = true
+		}
+	}
+	return guards
+}
+
 // lintIssuing names the allow rules by which a call could be made whose answer
 // is a secret, deny rules considered.
 func (d *doc) lintIssuing(e *Environment) {
@@ -188,7 +216,7 @@ func (d *doc) lintIssuing(e *Environment) {
 					bare.Query = nil
 					alone = rules.New([]rules.Rule{bare})
 				}
-				if alone.Decide(x.request()).Verdict == rules.Allow && !denied(x) {
+				if alone.Decide(x.request()).Verdict == rules.Allow && !denied(x) && !x.guarded(e.Credentials) {
 					reached = append(reached, x.method+" "+x.host+x.path)
 				}
 			}
