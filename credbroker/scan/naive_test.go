@@ -16,6 +16,7 @@ import (
 type naive struct {
 	secrets []Secret
 	p       []byte
+	known   map[int][]spelling // what at has told
 }
 
 // spelling is one reading of what stands at a place.
@@ -59,10 +60,22 @@ func charSpelling(n int, r rune) (out []spelling) {
 	return out
 }
 
-func (x *naive) at(i int) (out []spelling) {
+func (x *naive) at(i int) []spelling {
 	if i >= len(x.p) {
 		return nil
 	}
+	out, ok := x.known[i]
+	if !ok {
+		if x.known == nil {
+			x.known = map[int][]spelling{}
+		}
+		out = x.read(i)
+		x.known[i] = out
+	}
+	return out
+}
+
+func (x *naive) read(i int) (out []spelling) {
 	t := x.p[i:]
 	t = t[:min(len(t), 60)]
 	out = append(out, spelling{1, string(t[:1])})
@@ -391,7 +404,7 @@ func (s *naiveStream) emit(border int) (dst []byte) {
 	if border <= s.out {
 		return nil
 	}
-	finds := (&naive{s.secrets, s.all}).finds()
+	finds := (&naive{secrets: s.secrets, p: s.all}).finds()
 	for i := s.out; i < border; i++ {
 		in := slices.IndexFunc(finds, func(f find) bool { return f.start <= i && i < f.end })
 		switch {
