@@ -2,6 +2,7 @@ package credbroker
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -90,8 +91,8 @@ func (c *credential) hasToken() bool {
 type awsRequest struct {
 	seen *sigv4.Request // nil where it bears none, or one that cannot be made anew
 	err  error          // why it cannot
-	// named says that such a one names a placeholder of the key.
-	named bool
+	// named is the entry of which such a one names a placeholder.
+	named string
 	// again is the key that what another signed is signed anew with.
 	again *credential
 	// made is the signature of this request, by the entry of the key.
@@ -115,7 +116,9 @@ func (x *outgoing) takesAWS(c *credential, p *placeholder, name string, param bo
 	id := c.parts[partAccessKeyID]
 	if x.aws.err != nil {
 		belongs := p.part != "" && (name == "Authorization" || name == "X-Amz-Security-Token" || name == "X-Amz-Credential")
-		x.aws.named = x.aws.named || belongs
+		if belongs {
+			x.aws.named = c.entry.ID
+		}
 		return belongs
 	}
 	if p.part == "" || x.aws.seen == nil || id == nil || x.aws.seen.KeyID != id.text {
@@ -160,6 +163,17 @@ func (x *outgoing) sign(out *http.Request, c *credential, value secret.Value) er
 	x.aws.by = c.entry.ID
 	out.Header, out.URL = x.r.Header.Clone(), x.r.URL
 	x.aws.made, err = x.aws.seen.Sign(out, sigv4.Options{Key: key, Issue: c.entry.Issue, Reserve: x.reserve})
+	return x.unsigned(err, c.entry.ID)
+}
+
+// unsigned records a request that a key was asked to sign and that it does not,
+// for what the request is or asks. It ends no sandbox: the key's placeholder
+// stands where it belongs.
+func (x *outgoing) unsigned(err error, id string) error {
+	var reason interface{ Reason() string }
+	if errors.As(err, &reason) && reason.Reason() == "credential_leak" {
+		x.note("leak", "deny", id)
+	}
 	return err
 }
 

@@ -20,6 +20,7 @@ type bodyScan struct {
 	count   int
 	noted   []string
 	leaking []string
+	secret  bool // one of them is a real secret
 }
 
 func newBodyScan(look *finder, form, passes bool, note func(kind, verdict, credential string)) *bodyScan {
@@ -50,6 +51,9 @@ func (s *bodyScan) feed(p []byte, end bool) error {
 	for _, id := range s.leaking {
 		s.note("leak", "deny", id)
 	}
+	if s.secret {
+		return errSecretBody
+	}
 	return errLeakBody
 }
 
@@ -59,6 +63,7 @@ func (s *bodyScan) found(f find) {
 	if s.passes && !f.secret {
 		list = &s.noted
 	}
+	s.secret = s.secret || f.secret
 	if slices.Contains(*list, f.id) {
 		return
 	}

@@ -31,6 +31,10 @@ type Config struct {
 	// Placeholders of entries with the same id and shape stay, what it knew of
 	// secrets is still looked for, and rotated refresh tokens are kept.
 	Previous *Broker
+	// OnLeak is told the entry of every placeholder and secret that is found where
+	// it is not bound, "" for nobody's, after note and before the request is
+	// refused; nil tells nobody.
+	OnLeak func(entry string)
 	// Warn is told what the user should know and the start need not fail for; nil
 	// tells nobody.
 	Warn func(text string)
@@ -71,6 +75,7 @@ type Broker struct {
 	profiles map[string][]token.Profile
 	passes   map[string]bool
 	strict   bool
+	onLeak   func(entry string)
 	sites    sites
 
 	// held is what bodies hold in bytes, of all brokers of the run.
@@ -99,7 +104,7 @@ type versioned struct {
 func New(ctx context.Context, cfg Config) (*Broker, error) {
 	b := &Broker{
 		entries: slices.Clone(cfg.Entries), parts: map[string]map[string]*placeholder{}, profiles: map[string][]token.Profile{},
-		passes: map[string]bool{}, strict: cfg.Strict, held: new(atomic.Int64),
+		passes: map[string]bool{}, strict: cfg.Strict, onLeak: cfg.OnLeak, held: new(atomic.Int64),
 		sites: sites{exact: map[string]*site{}, below: map[string]*site{}},
 	}
 	for _, host := range cfg.LeakPass {

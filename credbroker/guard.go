@@ -20,6 +20,7 @@ type outgoing struct {
 	echoes bool
 
 	leaks  []string // ids of the entries whose placeholders are out of place, "" for nobody's
+	secret bool     // one of them is a real secret
 	fields []field  // those that hold placeholders where they belong
 	query  []pair   // nil where the query stays as it is
 	swaps  *credential
@@ -67,14 +68,15 @@ func couldBeBasic(line string) bool {
 // leaked notes every find in a text where nothing may stand.
 func (x *outgoing) leaked(text string, fold bool) {
 	x.look.look(text, fold, func(f find) bool {
-		x.leak(f.id)
+		x.leak(f)
 		return true
 	})
 }
 
-func (x *outgoing) leak(id string) {
-	if !slices.Contains(x.leaks, id) {
-		x.leaks = append(x.leaks, id)
+func (x *outgoing) leak(f find) {
+	x.secret = x.secret || f.secret
+	if !slices.Contains(x.leaks, f.id) {
+		x.leaks = append(x.leaks, f.id)
 	}
 }
 
@@ -124,7 +126,7 @@ func (x *outgoing) sort(text string, takes func(*placeholder) bool) (stands []*p
 	x.look.look(text, false, func(f find) bool {
 		switch {
 		case f.placeholder == nil || takes == nil || !takes(f.placeholder):
-			x.leak(f.id)
+			x.leak(f)
 		case !slices.Contains(stands, f.placeholder):
 			stands = append(stands, f.placeholder)
 		}

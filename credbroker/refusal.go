@@ -5,25 +5,36 @@ import (
 	"net/http"
 )
 
+// Titles of what a request must not hold.
+const (
+	placeholderTitle = "Placeholder where it does not belong"
+	secretTitle      = "Secret in a request"
+)
+
 // refusal is a request that does not go out, or does not go on. Its texts are
 // fixed: nothing of a request, an answer or a secret is in them.
 type refusal struct {
-	reason, detail string
+	reason, title, detail string
 }
 
 // What is refused, each with what it says to the client.
 var (
-	errLeak       = &refusal{"credential_leak", "The request holds a placeholder, or a secret, that is not bound to this place."}
-	errLeakBody   = &refusal{"credential_leak", "The body of the request holds a placeholder, or a secret. Placeholders are swapped in the head of a request only."}
-	errLeakMethod = &refusal{"credential_leak", "A placeholder is not swapped in TRACE and OPTIONS, which may be answered with what was sent."}
-	errPlaintext  = &refusal{"credential_plaintext", "A secret is bound to this host, and it is never sent over plain http."}
-	errForeign    = &refusal{"credential_foreign", "The request brings a credential of its own to a host whose entry refuses others than its own."}
+	errLeak       = &refusal{"credential_leak", placeholderTitle, "The request holds a placeholder that is not bound to this place."}
+	errLeakBody   = &refusal{"credential_leak", placeholderTitle, "The body of the request holds a placeholder. Placeholders are swapped in the head of a request only."}
+	errLeakMethod = &refusal{"credential_leak", placeholderTitle, "A placeholder is not swapped in TRACE and OPTIONS, which may be answered with what was sent."}
+	errSecret     = &refusal{"credential_leak", secretTitle, "The request holds a real secret, as such. It goes out only where egressd itself puts it."}
+	errSecretBody = &refusal{"credential_leak", secretTitle, "The body of the request holds a real secret, as such. It goes out only where egressd itself puts it."}
+	errPlaintext  = &refusal{"credential_plaintext", "", "A secret is bound to this host, and it is never sent over plain http."}
+	errForeign    = &refusal{"credential_foreign", "", "The request brings a credential of its own to a host whose entry refuses others than its own."}
 )
 
 func (r *refusal) Error() string { return "refusing the request: " + r.reason }
 
 // Reason is the word for the record (RULES.md).
 func (r *refusal) Reason() string { return r.reason }
+
+// Title is that of the problem document, "" for the reason's own.
+func (r *refusal) Title() string { return r.title }
 
 // Detail is the sentence of the problem document.
 func (r *refusal) Detail() string { return r.detail }

@@ -49,17 +49,11 @@ func closeBody(r *http.Request) {
 // leak in the body.
 func (x *outgoing) judge() error {
 	x.inspect()
-	if len(x.leaks) > 0 {
-		for _, id := range x.leaks {
-			x.note("leak", "deny", id)
-		}
-		if x.echoes {
-			return errLeakMethod
-		}
-		return errLeak
+	if err := x.leaking(); err != nil {
+		return err
 	}
-	if x.aws.named {
-		return x.aws.err
+	if x.aws.named != "" {
+		return x.unsigned(x.aws.err, x.aws.named)
 	}
 	if err := x.foreign(); err != nil {
 		return err
@@ -68,6 +62,33 @@ func (x *outgoing) judge() error {
 		return errPlaintext
 	}
 	return x.take()
+}
+
+// leaking records the leaks that were found, and is the error for the client. A
+// real secret is the graver of two.
+func (x *outgoing) leaking() error {
+	for _, id := range x.leaks {
+		x.tell("leak", "deny", id)
+	}
+	switch {
+	case len(x.leaks) == 0:
+		return nil
+	case x.secret:
+		return errSecret
+	case x.echoes:
+		return errLeakMethod
+	}
+	return errLeak
+}
+
+// tell is note, and for what ends a sandbox by `on_leak: kill` the alarm too:
+// for every leak that was found, but not for a placeholder that stands where it
+// belongs in a request that is refused for what it asks.
+func (x *outgoing) tell(kind, verdict, credential string) {
+	x.note(kind, verdict, credential)
+	if kind == "leak" && verdict == "deny" && x.onLeak != nil {
+		x.onLeak(credential)
+	}
 }
 
 // take puts itself before the body where it, or a trailer, is to be looked
@@ -89,13 +110,13 @@ func (x *outgoing) take() error {
 	if !scan {
 		return nil
 	}
-	held.scan = newBodyScan(x.look, form, x.passes[x.host], x.note)
+	held.scan = newBodyScan(x.look, form, x.passes[x.host], x.tell)
 	return held.hold(r.ContentLength, func() { delete(r.Header, "Expect") })
 }
 
 // trailer looks through the trailer that came, in which nothing belongs.
 func (x *outgoing) trailer() error {
-	t := &outgoing{Broker: x.Broker, look: x.look, echoes: true}
+	t := &outgoing{Broker: x.Broker, look: x.look, note: x.note}
 	for key, lines := range x.r.Trailer {
 		if !x.look.clean(key) {
 			t.leaked(key, true)
@@ -111,13 +132,7 @@ func (x *outgoing) trailer() error {
 			}
 		}
 	}
-	for _, id := range t.leaks {
-		x.note("leak", "deny", id)
-	}
-	if len(t.leaks) > 0 {
-		return errLeak
-	}
-	return nil
+	return t.leaking()
 }
 
 // swapping says that placeholders stand where secrets belong.

@@ -34,7 +34,8 @@ type Broker interface {
 	// The answer may have another header, body (for a 101 an io.ReadWriteCloser)
 	// and trailer than the one that send returned. Errors of RoundTrip and of
 	// the bodies, where they are the broker's own, have Reason() string, and may
-	// have Detail() string, a fixed text, and Status() int; others are passed on.
+	// have Title() and Detail() string, fixed texts, and Status() int; others are
+	// passed on.
 	//
 	// note tells of what goes into the record, kind being credential, leak or
 	// redaction. It may be called until the body of the answer was closed.

@@ -85,7 +85,7 @@ func TestBrokerRefuses(t *testing.T) {
 		err    refused
 		status int
 	}{
-		{refused{reason: "credential_leak", detail: "A text."}, 403},
+		{refused{reason: "credential_leak", title: "A title", detail: "A text."}, 403},
 		{refused{reason: "credential_plaintext"}, 403},
 		{refused{reason: "credential_foreign"}, 403},
 		{refused{reason: "credential_unavailable"}, 502},
@@ -98,8 +98,8 @@ func TestBrokerRefuses(t *testing.T) {
 		})
 		res, text, _ := h.ask("GET", "https://ok.test/x", "")
 		wantRefusal(t, res, text, tt.status, tt.err.reason)
-		if tt.err.detail != "" && !strings.Contains(text, tt.err.detail) {
-			t.Errorf("%s lacks the detail", text)
+		if !strings.Contains(text, `"title":"`+tt.err.title) || !strings.Contains(text, `"detail":"`+tt.err.detail) {
+			t.Errorf("%s lacks the title or the detail", text)
 		}
 		if n := len(h.origin.Seen().Dialled); n != 0 {
 			t.Errorf("%s: the origin was dialled", tt.err.reason)

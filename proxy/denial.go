@@ -14,7 +14,8 @@ import (
 type denial struct {
 	reason string
 	status int    // 0: the reason's own
-	detail string // 0: the reason's own; quotes nothing of client or origin
+	title  string // "": the reason's own
+	detail string // "": the reason's own; quotes nothing of client or origin
 	hint   string
 	note   string
 	retry  time.Duration
@@ -45,6 +46,10 @@ func refusalOf(err error) *denial {
 	var hint interface{ Hint() string }
 	if errors.As(err, &hint) {
 		d.hint = hint.Hint()
+	}
+	var title interface{ Title() string }
+	if errors.As(err, &title) {
+		d.title = title.Title()
 	}
 	var detail interface{ Detail() string }
 	if errors.As(err, &detail) {
@@ -80,7 +85,7 @@ var answers = map[string]struct {
 	"expired":                {403, "Rule expired", "The rule that would allow this request has ended."},
 	"private_address":        {403, "Private address", "The host resolves to an address that is not public. The policy opens one by egress_allow_private_destinations, and a service of the host by upstream.resolve."},
 	"upgrade_not_allowed":    {403, "Upgrade not allowed", "Only a switch to WebSocket is let through."},
-	"credential_leak":        {403, "Placeholder where it does not belong", "The request holds a placeholder that is not bound to this place."},
+	"credential_leak":        {403, "Credential where it does not belong", "The request holds a placeholder or a secret that is not bound to this place."},
 	"credential_plaintext":   {403, "Secret on a cleartext request", "A secret is never sent over plain http."},
 	"credential_foreign":     {403, "Foreign credential", "The request brings a credential of its own to a host that has one bound."},
 	"approval_denied":        {403, "Not approved", "The request was put to a person or a hook, and refused."},
@@ -145,6 +150,9 @@ func (x *exchange) refuse(d *denial) {
 	}
 	if d.status != 0 {
 		p.Status = d.status
+	}
+	if d.title != "" {
+		p.Title = d.title
 	}
 	if d.detail != "" {
 		p.Detail = d.detail

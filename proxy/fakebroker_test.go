@@ -51,11 +51,12 @@ func (b *fakeBroker) Mask(text string) string {
 
 // refused is an error as the broker gives one.
 type refused struct {
-	reason, detail string
-	status         int
+	reason, title, detail string
+	status                int
 }
 
 func (e *refused) Error() string  { return "refusing: " + e.reason }
 func (e *refused) Reason() string { return e.reason }
+func (e *refused) Title() string  { return e.title }
 func (e *refused) Detail() string { return e.detail }
 func (e *refused) Status() int    { return e.status }

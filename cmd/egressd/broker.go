@@ -78,8 +78,12 @@ func (s *session) arm(ctx context.Context, e *enforcement, previous *credbroker.
 			return &credbroker.StartError{Entry: c.For, Err: err}
 		}
 	}
+	var onLeak func(string)
+	if e.policy.Sandbox.OnLeak == "kill" {
+		onLeak = s.onLeak
+	}
 	b, err := credbroker.New(ctx, credbroker.Config{
-		Entries: e.policy.Credentials, LeakPass: e.policy.Sandbox.LeakPass, Strict: e.policy.Sandbox.Redact == "strict", Previous: previous,
+		Entries: e.policy.Credentials, LeakPass: e.policy.Sandbox.LeakPass, Strict: e.policy.Sandbox.Redact == "strict", Previous: previous, OnLeak: onLeak,
 		Warn: func(text string) { s.logger.Warn(text) },
 		Sources: secrets.Config{
 			Getenv: os.Getenv, Home: s.dirs.home, Env: s.programs.env, LookPath: s.programs.find, Transport: e.calls, Now: time.Now,
@@ -96,7 +100,7 @@ func (s *session) arm(ctx context.Context, e *enforcement, previous *credbroker.
 		}
 	}
 	e.broker = b
-	e.proxy.Broker = &observed{b, s, e.policy.Sandbox.OnLeak == "kill"}
+	e.proxy.Broker = &observed{b, s}
 	s.broker.Store(b)
 	return nil
 }
@@ -110,22 +114,17 @@ func (s *session) mask(text string) string {
 	return text
 }
 
-// observed is a broker whose notes the session hears too: which credentials were
-// used, and of a leak, the use of a placeholder where it is not bound.
+// observed is a broker whose session hears which credentials were used.
 type observed struct {
 	*credbroker.Broker
 	session *session
-	kill    bool // a leak ends the sandbox
 }
 
 func (o *observed) RoundTrip(r *http.Request, send func(*http.Request) (*http.Response, error), note func(kind, verdict, credential string)) (*http.Response, error) {
 	return o.Broker.RoundTrip(r, send, func(kind, verdict, credential string) {
 		note(kind, verdict, credential)
-		switch {
-		case kind == string(audit.KindCredential) && verdict == "allow":
+		if kind == string(audit.KindCredential) && verdict == "allow" {
 			o.session.used.LoadOrStore(credential, true)
-		case kind == string(audit.KindLeak) && verdict == "deny" && o.kill && o.session.onLeak != nil:
-			o.session.onLeak(credential)
 		}
 	})
 }
