@@ -47,6 +47,9 @@ type session struct {
 	// exposed refuses a new policy whose secrets the sandbox that runs has had
 	// before its eyes; nil where there is none.
 	exposed func(*policy.Policy) error
+	// tell is told what clients are to see whenever it may be another; nil where
+	// nobody asks.
+	tell func(credbroker.Inside) error
 	// used has the ids of credentials that were sent.
 	used sync.Map
 

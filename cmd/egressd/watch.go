@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/rules"
 )
@@ -134,7 +135,21 @@ func (s *session) take(ctx context.Context, p *policy.Policy, err error) error {
 		fmt.Fprint(os.Stderr, text)
 	}
 	record := s.log.Append(&audit.Record{Kind: audit.KindReload, Verdict: verdict, Policy: "sha256:" + s.now.policy.Hash})
+	if err == nil && s.tell != nil {
+		if err = s.tell(s.now.broker.Inside()); err != nil {
+			err = fmt.Errorf("the new policy is in force, but clients are not told: %w", err)
+			fmt.Fprintf(os.Stderr, "egressd: %v\n", err)
+		}
+	}
 	return errors.Join(err, record)
+}
+
+// shows has tell told what clients are to see, now and after each reload.
+func (s *session) shows(tell func(credbroker.Inside) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tell = tell
+	return tell(s.now.broker.Inside())
 }
 
 func (s *session) swap(ctx context.Context, p *policy.Policy) error {
