@@ -24,6 +24,7 @@ var house = map[string]struct{ ours, outside []string }{
 	"credbroker": {nil, []string{"github.com/godbus/dbus", "golang.org/x/sys"}},
 	"netguard":   {nil, nil},
 	"audit":      {nil, nil},
+	"shell":      {nil, nil},
 	"safepath":   {nil, nil},
 	"netns":      {nil, []string{"github.com/vishvananda/netlink", "golang.org/x/sys", "golang.org/x/net/dns/dnsmessage"}},
 	"proxy":      {[]string{"audit"}, []string{"github.com/elazarl/goproxy", "golang.org/x/net"}},

@@ -1,0 +1,3 @@
+package shell
+
+const wNoWait = 0x20
