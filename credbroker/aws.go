@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/egressd/egressd/credbroker/scan"
@@ -97,6 +98,13 @@ type awsRequest struct {
 	again *credential
 	// made is the signature of this request, by the entry of the key.
 	made, by string
+	// sought is what the answer is looked through for because of that.
+	sought struct {
+		mu         sync.Mutex
+		of         *scanned
+		made       string
+		set, names *scan.Set
+	}
 }
 
 // recognise reads the signature, where a key is bound to where the request goes.

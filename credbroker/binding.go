@@ -20,8 +20,9 @@ type binding struct {
 // site is what is known of one host: every binding it has, on whatever port.
 type site struct {
 	bindings []binding
-	// past are the secrets that entries of this host had before a reload.
-	past []known
+	// before and after are the host's in the brokers before and after a reload.
+	before *site
+	after  atomic.Pointer[site]
 	// scanned is what answers are looked through for, as of some version.
 	scanned atomic.Pointer[scanned]
 	// linger is how long a held-back piece of an answer may wait: the longest of
@@ -65,8 +66,8 @@ func (s *sites) bind(host string, b binding) {
 	place[name].bindings = append(place[name].bindings, b)
 }
 
-// secrets are all that answers of the site are looked through for.
-func (x *site) secrets() []known {
+// own are the secrets of the site's entries.
+func (x *site) own() []known {
 	var out []known
 	var done []*credential
 	for _, at := range x.bindings {
@@ -75,7 +76,21 @@ func (x *site) secrets() []known {
 			out = append(out, at.cred.secrets()...)
 		}
 	}
-	return append(out, x.past...)
+	return out
+}
+
+// secrets are all that answers of the site are looked through for: those of
+// brokers before and after a reload too, whose requests are still under way and
+// may have a secret anew.
+func (x *site) secrets() []known {
+	out := x.own()
+	for before := x.before; before != nil; before = before.before {
+		out = append(out, before.own()...)
+	}
+	for after := x.after.Load(); after != nil; after = after.after.Load() {
+		out = append(out, after.own()...)
+	}
+	return out
 }
 
 // settle gives every site what is bound to a wildcard above it too, those with
@@ -103,10 +118,11 @@ func (s *sites) settle(previous *Broker) {
 			if previous == nil {
 				continue
 			}
-			if old := previous.sites.host(name); old != nil {
-				x.past = old.secrets()
-			} else if old := previous.sites.below[name]; old != nil {
-				x.past = old.secrets()
+			if x.before = previous.sites.host(name); x.before == nil {
+				x.before = previous.sites.below[name]
+			}
+			if x.before != nil {
+				x.before.after.Store(x)
 			}
 		}
 	}

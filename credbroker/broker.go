@@ -81,15 +81,15 @@ type Broker struct {
 	// held is what bodies hold in bytes, of all brokers of the run.
 	held *atomic.Int64
 
-	// version counts the secrets that were had. What was made of older ones is
+	// version counts the secrets that were had, by all brokers of the run. What was made of older ones is
 	// made anew.
-	version atomic.Uint64
+	version *atomic.Uint64
 	finders atomic.Pointer[versioned]
 	making  sync.Mutex
 	// placeholders are all that were ever live in this run.
 	placeholders []*placeholder
-	// past are the secrets of brokers before this one.
-	past []known
+	// before is the broker before this one, whose requests may still be under way.
+	before *Broker
 }
 
 // versioned is a finder and the version it knows.
@@ -104,14 +104,14 @@ type versioned struct {
 func New(ctx context.Context, cfg Config) (*Broker, error) {
 	b := &Broker{
 		entries: slices.Clone(cfg.Entries), parts: map[string]map[string]*placeholder{}, profiles: map[string][]token.Profile{},
-		passes: map[string]bool{}, strict: cfg.Strict, onLeak: cfg.OnLeak, held: new(atomic.Int64),
+		passes: map[string]bool{}, strict: cfg.Strict, onLeak: cfg.OnLeak, held: new(atomic.Int64), version: new(atomic.Uint64),
 		sites: sites{exact: map[string]*site{}, below: map[string]*site{}},
 	}
 	for _, host := range cfg.LeakPass {
 		b.passes[strings.ToLower(host)] = true
 	}
 	if p := cfg.Previous; p != nil {
-		b.held, b.past = p.held, p.secrets()
+		b.held, b.version, b.before = p.held, p.version, p
 	}
 	if err := b.build(ctx, cfg); err != nil {
 		return nil, err
@@ -120,6 +120,7 @@ func New(ctx context.Context, cfg Config) (*Broker, error) {
 		return nil, err
 	}
 	b.sites.settle(cfg.Previous)
+	b.version.Add(1)
 	b.finder()
 	if cfg.Warn != nil {
 		b.warn(cfg.Warn)
@@ -235,7 +236,10 @@ func (b *Broker) secrets() []known {
 	for _, c := range b.creds {
 		out = append(out, c.secrets()...)
 	}
-	return append(out, b.past...)
+	if b.before != nil {
+		out = append(out, b.before.secrets()...)
+	}
+	return out
 }
 
 // finder is the one that knows every secret that was had.

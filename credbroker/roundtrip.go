@@ -245,15 +245,28 @@ func (x *outgoing) again(res *http.Response, out *http.Request, c *credential, a
 
 // config is how answers of the host are made safe.
 func (x *outgoing) config() redact.Config {
-	s := *x.sought(x.site)
-	if x.aws.made != "" { // of this request alone
-		list := append(slices.Clone(s.secrets), scan.Secret{Value: []byte(x.aws.made), Replacement: secret.Redacted, Entry: x.aws.by})
-		s.set, s.names = scan.New(list), redact.Names(list)
-	}
+	set, names := x.sets()
 	return redact.Config{
-		Set: s.set, Names: s.names, Strict: x.strict, Linger: x.site.linger, Method: x.r.Method,
+		Set: set, Names: names, Renewed: x.sets, Strict: x.strict, Linger: x.site.linger, Method: x.r.Method,
 		Note: func(entry string) { x.note("redaction", "allow", entry) },
 	}
+}
+
+// sets are what the answer is looked through for, as of now: a secret that was
+// had since it began is among them.
+func (x *outgoing) sets() (set, names *scan.Set) {
+	s := x.sought(x.site)
+	if x.aws.made == "" {
+		return s.set, s.names
+	}
+	a := &x.aws.sought
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of != s || a.made != x.aws.made {
+		list := append(slices.Clone(s.secrets), scan.Secret{Value: []byte(x.aws.made), Replacement: secret.Redacted, Entry: x.aws.by})
+		a.of, a.made, a.set, a.names = s, x.aws.made, scan.New(list), redact.Names(list)
+	}
+	return a.set, a.names
 }
 
 // watch is the request's context with interim answers made safe before anyone
@@ -271,13 +284,13 @@ func (x *outgoing) watch() context.Context {
 func (x *outgoing) keepsRange() bool { return !x.site.clear || x.site.keepsRange }
 
 // dropRange takes Range off where a secret travels in clear, since slices of one
-// are no find.
+// are no find, and says whether a slice is none that was asked for: servers know
+// other fields and parameters that ask for one, such as Request-Range.
 func (x *outgoing) dropRange() bool {
 	if x.keepsRange() {
 		return false
 	}
-	_, asked := x.r.Header["Range"]
 	delete(x.r.Header, "Range")
 	delete(x.r.Header, "If-Range")
-	return asked
+	return true
 }

@@ -3,6 +3,8 @@ package redact
 import (
 	"io"
 	"sync"
+
+	"github.com/egressd/egressd/credbroker/scan"
 )
 
 // readSize is how much of an origin's body is read at a time, in bytes: twice
@@ -18,7 +20,8 @@ type body struct {
 	src   io.Reader
 	scan  scanner
 	sieve *sieve
-	ahead *ahead // nil without linger
+	set   *scan.Set // that scan was renewed with, nil before
+	ahead *ahead    // nil without linger
 
 	buffer *[readSize]byte
 	out    []byte // what may go out
@@ -79,6 +82,12 @@ func (b *body) fill() {
 // goes out: it is scanned to its end. Behind what cannot be scanned nothing
 // does.
 func (b *body) take(p []byte, err error) {
+	if b.sieve.Renewed != nil {
+		if set, _ := b.sieve.Renewed(); set != b.set {
+			b.set = set
+			b.scan.Renew(set)
+		}
+	}
 	var refused error
 	if b.out, refused = b.scan.Write(b.out, p); refused != nil {
 		b.err = refused

@@ -3,6 +3,8 @@ package redact
 import (
 	"bytes"
 	"encoding/binary"
+
+	"github.com/egressd/egressd/credbroker/scan"
 )
 
 const secret = "tok-live-7Qm4x9Zr2Lp8"
@@ -36,6 +38,8 @@ func (l *literal) Close(dst []byte) []byte {
 
 func (l *literal) EndMessage(dst []byte) []byte { return l.Close(dst) }
 func (l *literal) Release(dst []byte) []byte    { return l.Close(dst) }
+
+func (l *literal) Renew(*scan.Set) {}
 
 func (l *literal) Held() int { return len(l.held) }
 

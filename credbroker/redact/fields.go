@@ -35,6 +35,14 @@ type sieve struct {
 	told map[string]bool
 }
 
+// sets are those of now.
+func (s *sieve) sets() (set, names *scan.Set) {
+	if s.Renewed != nil {
+		return s.Renewed()
+	}
+	return s.Set, s.Names
+}
+
 // note tells of each entry once.
 func (s *sieve) note(entries []string) {
 	if len(entries) == 0 {
@@ -56,21 +64,20 @@ func (s *sieve) note(entries []string) {
 	}
 }
 
-// fields makes a head or a trailer safe, in place. A length is no text: it is
-// what frames the answer, and is settled with the body.
+// fields makes a head or a trailer safe, in place. A length is
+// what frames the answer, and is settled with the body, so a find in one is
+// dropped: HTTP/2, trailers and interim answers let through what is no number.
 func (s *sieve) fields(h map[string][]string) {
+	set, names := s.sets()
 	var text []byte
 	for name, values := range h {
-		if name == "Content-Length" {
-			continue
-		}
-		if s.inName(name) {
+		if s.inName(name, set, names) || name == "Content-Length" && s.inAny(values, set) {
 			delete(h, name)
 			continue
 		}
 		for i, v := range values {
 			text = append(text[:0], v...)
-			if clean, entries := s.Set.Text(text); len(entries) > 0 {
+			if clean, entries := set.Text(text); len(entries) > 0 {
 				values[i] = string(clean)
 				s.note(entries)
 			}
@@ -80,11 +87,21 @@ func (s *sieve) fields(h map[string][]string) {
 
 // inName looks for a find in a field's name, as it stands and, since net/http
 // writes names in a case of its own, without case.
-func (s *sieve) inName(name string) bool {
-	_, entries := s.Set.Text([]byte(name))
-	if len(entries) == 0 && s.Names != nil {
-		_, entries = s.Names.Text([]byte(strings.ToLower(name)))
+func (s *sieve) inName(name string, set, names *scan.Set) bool {
+	_, entries := set.Text([]byte(name))
+	if len(entries) == 0 && names != nil {
+		_, entries = names.Text([]byte(strings.ToLower(name)))
 	}
 	s.note(entries)
 	return len(entries) > 0
+}
+
+// inAny looks for a find in values that are dropped, not replaced.
+func (s *sieve) inAny(values []string, set *scan.Set) (found bool) {
+	for _, v := range values {
+		_, entries := set.Text([]byte(v))
+		s.note(entries)
+		found = found || len(entries) > 0
+	}
+	return found
 }

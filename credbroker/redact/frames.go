@@ -3,6 +3,8 @@ package redact
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/egressd/egressd/credbroker/scan"
 )
 
 // The first two bytes of a WebSocket frame (RFC 6455 section 5.2).
@@ -244,6 +246,12 @@ func (f *frames) Held() int {
 		held += len(f.short)
 	}
 	return held
+}
+
+// Renew has it look for the secrets of set from here on.
+func (f *frames) Renew(set *scan.Set) {
+	f.stream.Renew(set)
+	f.control = set.Overwrite
 }
 
 // Entries names those of new finds since it was last asked.

@@ -49,6 +49,11 @@ type Config struct {
 	// Names is what [Names] makes of the same secrets. Nil means that names of
 	// fields are only looked at in the case that net/http gives them.
 	Names *scan.Set
+	// Renewed gives the two sets as they are now, where they may change while the
+	// answer comes: a secret that is fetched meanwhile may be echoed into an answer
+	// that began before. It is called often, from whichever goroutine reads, and
+	// gives the same sets as long as nothing changed. Nil means that they stay.
+	Renewed func() (set, names *scan.Set)
 	// Strict refuses answers with a body whose type is not text, JSON, XML, a
 	// form, an event stream, gRPC or Connect (`redact: strict`).
 	Strict bool
@@ -165,11 +170,12 @@ func dropLength(res *http.Response) {
 
 // scanner is how the bytes of a kind are looked through.
 func (s *sieve) scanner(how kind) scanner {
+	set, _ := s.sets()
 	switch how {
 	case kindGRPC, kindGRPCWeb, kindConnect:
-		return newMessages(s.Set.Stream(scan.Framed), how)
+		return newMessages(set.Stream(scan.Framed), how)
 	case kindFrames:
-		return newFrames(s.Set.Stream(scan.Framed), s.Set.Overwrite)
+		return newFrames(set.Stream(scan.Framed), set.Overwrite)
 	}
-	return plain{s.Set.Stream(scan.Text)}
+	return plain{set.Stream(scan.Text)}
 }

@@ -1,5 +1,7 @@
 package redact
 
+import "github.com/egressd/egressd/credbroker/scan"
+
 // stream is what of a *scan.Stream is used here.
 type stream interface {
 	// Write appends to dst what may go out after p came.
@@ -14,6 +16,8 @@ type stream interface {
 	Held() int
 	// Entries names those of new finds since it was last asked.
 	Entries() []string
+	// Renew has it look for the secrets of set from here on, in what is held too.
+	Renew(set *scan.Set)
 }
 
 // scanner makes the bytes of an answer safe as they come, whatever they are
@@ -26,6 +30,7 @@ type scanner interface {
 	Close(dst []byte) []byte
 	Held() int
 	Entries() []string
+	Renew(set *scan.Set)
 }
 
 // plain is a scanner of what has no framing that counts.

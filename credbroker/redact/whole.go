@@ -43,7 +43,8 @@ type scanned struct {
 // text scans a body that is whole.
 func (s *sieve) text(data []byte, how kind) (clean []byte, entries []string, err error) {
 	if how == kindText {
-		clean, entries = s.Set.Text(data)
+		set, _ := s.sets()
+		clean, entries = set.Text(data)
 		return clean, entries, nil
 	}
 	scan := s.scanner(how)

@@ -45,6 +45,16 @@ func (s *Set) Stream(m Mode) *Stream {
 	return &Stream{set: s, mode: m, pure: true, reader: reader{set: s}}
 }
 
+// Renew has the stream look for the secrets of another set from here on, in what
+// it keeps too. A set that finds nothing changes nothing: secrets are added to a
+// host, and not forgotten while an answer of it comes.
+func (s *Stream) Renew(set *Set) {
+	if set == s.set || set.Hold() == 0 {
+		return
+	}
+	s.set, s.reader, s.from = set, reader{set: set}, 0
+}
+
 // Write takes the next bytes and appends to dst what may go out now: everything
 // up to the last line break of a Text, and all but what is held of the rest.
 func (s *Stream) Write(dst, p []byte) []byte {
