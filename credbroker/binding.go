@@ -152,6 +152,7 @@ type place struct {
 	// binding of any port: what would carry a secret is refused.
 	plain bool
 	path  string // without the query
+	also  overrides
 }
 
 // covered gives the bindings that the request is good for.
@@ -161,7 +162,7 @@ func (p *place) covered(yield func(b *binding) bool) {
 	}
 	for i := range p.bindings {
 		b := &p.bindings[i]
-		if (b.port == p.port || p.plain) && b.path.covers(p.path) && !yield(b) {
+		if (b.port == p.port || p.plain) && b.path.covers(p.path) && !slices.ContainsFunc(p.also.paths, b.path.misses) && !yield(b) {
 			return
 		}
 	}
@@ -171,7 +172,7 @@ func (p *place) covered(yield func(b *binding) bool) {
 // means: those of any port, where one reading of the path is theirs.
 func (p *place) owners(yield func(b *binding) bool) {
 	for i := range p.bindings {
-		if b := &p.bindings[i]; b.path.touches(p.path) && !yield(b) {
+		if b := &p.bindings[i]; (b.path.touches(p.path) || slices.ContainsFunc(p.also.paths, b.path.touches)) && !yield(b) {
 			return
 		}
 	}

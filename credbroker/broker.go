@@ -226,10 +226,6 @@ func (b *Broker) Attaches(method, scheme, host string, port int, target string) 
 	return ""
 }
 
-// echoes says that a method may be answered with what was sent (RFC 9110
-// section 9.3.8), or asks what could be sent.
-func echoes(method string) bool { return method == "TRACE" || method == "OPTIONS" }
-
 // secrets are those of all entries and of the brokers before.
 func (b *Broker) secrets() []known {
 	var out []known

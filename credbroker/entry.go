@@ -84,6 +84,9 @@ type Entry struct {
 	// Own is what a credential of the client's own means: "pass", "refuse" or
 	// "replace".
 	Own string
+	// Also are further places in which the service takes a credential, known of
+	// presets: Own acts on them too.
+	Also Places
 	// Ranges keeps Range and If-Range.
 	Ranges bool
 	// Linger is how long a held-back piece of an answer may wait; 0 for no
@@ -94,6 +97,17 @@ type Entry struct {
 	// Canary says that the placeholder is bound to nothing and its use raises
 	// the alarm.
 	Canary bool
+}
+
+// Places are where a service takes a credential from.
+type Places struct {
+	// Fields are names of header fields.
+	Fields []string
+	// Params are names of parameters in the query, and in the forms and JSON
+	// objects of bodies.
+	Params []string
+	// Protocols are how names of WebSocket subprotocols begin that carry one.
+	Protocols []string
 }
 
 // Target is one place a secret is bound to: host[:port][/path-glob].

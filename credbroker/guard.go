@@ -28,6 +28,11 @@ type outgoing struct {
 	// foreignNames are the fields, folded, that hold credentials of the client's
 	// own which are not to pass.
 	foreignNames []string
+	// foreignFields are names in forms and objects of a body, of which the same
+	// is true.
+	foreignFields []string
+	// foreignAWSForm says that the form of a POST may name no key of AWS.
+	foreignAWSForm bool
 }
 
 // inspect looks for placeholders and secrets everywhere in the head, sorts

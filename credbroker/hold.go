@@ -19,19 +19,18 @@ const (
 	mostHeld = 64 << 20
 	// pause is how long a body may be silent before what there is of it goes out.
 	pause = 250 * time.Millisecond
+	// longestHold is how long a body that does not pause is held: the policy may
+	// change in the meantime, and who goes on is looked through as it streams.
+	longestHold = 10 * time.Second
 )
 
 // scannable says whether a body is one that is looked through: a text, JSON or a
 // form, in no coding.
 func scannable(h http.Header) (yes, form bool) {
-	for _, coding := range h["Content-Encoding"] {
-		if coding = strings.Trim(coding, " \t"); coding != "" && !strings.EqualFold(coding, "identity") {
-			return false, false
-		}
+	if coded(h) {
+		return false, false
 	}
-	for _, value := range h["Content-Type"] {
-		media, _, _ := strings.Cut(value, ";")
-		media = strings.ToLower(strings.Trim(media, " \t"))
+	for _, media := range mediaTypes(h) {
 		isForm := media == "application/x-www-form-urlencoded"
 		form = form || isForm
 		yes = yes || isForm || media == "application/json" || media == "multipart/form-data" ||
@@ -40,8 +39,53 @@ func scannable(h http.Header) (yes, form bool) {
 	return yes, form
 }
 
+// coded says that a body has a coding, which hides what it says.
+func coded(h http.Header) bool {
+	for _, line := range h["Content-Encoding"] {
+		for coding := range strings.SplitSeq(line, ",") {
+			if coding = strings.Trim(coding, " \t"); coding != "" && !strings.EqualFold(coding, "identity") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mediaTypes are the types that a body is said to have, in lower case without
+// their parameters. Of several, in one field or more, a server may pick any.
+func mediaTypes(h http.Header) (types []string) {
+	for _, line := range h["Content-Type"] {
+		for part := range strings.SplitSeq(line, ",") {
+			media, _, _ := strings.Cut(part, ";")
+			if media = strings.ToLower(strings.Trim(media, " \t")); media != "" {
+				types = append(types, media)
+			}
+		}
+	}
+	return types
+}
+
+// scanner looks through a body as it streams.
+type scanner interface {
+	// feed takes the next bytes, the last ones if end. An error is why they do not
+	// go out.
+	feed(p []byte, end bool) error
+}
+
+// scanners are several.
+type scanners []scanner
+
+func (s scanners) feed(p []byte, end bool) error {
+	for _, one := range s {
+		if err := one.feed(p, end); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // body is a request's body on its way out. Where it is one to be looked through
-// it is held first, until it ends, is long, or pauses; the request goes out
+// it is held first, until it ends, is long, pauses, or took long; the request goes out
 // then, and what follows is looked through as it streams.
 //
 // While it is held a goroutine reads, since a read of a client's body cannot be
@@ -50,7 +94,7 @@ func scannable(h http.Header) (yes, form bool) {
 type body struct {
 	src     io.ReadCloser
 	ctx     context.Context
-	scan    *bodyScan    // nil for a body that only has trailers to look at
+	scan    scanner      // nil for a body that only has trailers to look at
 	trailer func() error // looks at them, once the body has ended
 	budget  *atomic.Int64
 
@@ -83,6 +127,8 @@ func (b *body) hold(length int64, taken func()) error {
 	go b.pump()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
+	enough := time.NewTimer(longestHold)
+	defer enough.Stop()
 	for waiting := true; waiting; {
 		select {
 		case <-b.progress:
@@ -91,6 +137,8 @@ func (b *body) hold(length int64, taken func()) error {
 			b.mu.Unlock()
 			timer.Reset(pause)
 		case <-timer.C:
+			waiting = false
+		case <-enough.C:
 			waiting = false
 		case <-b.ctx.Done():
 			b.release()

@@ -2,6 +2,7 @@ package credbroker
 
 import (
 	"encoding/base64"
+	"net/http"
 	"slices"
 	"strings"
 )
@@ -14,25 +15,35 @@ func (x *outgoing) foreign() error {
 		return nil
 	}
 	refuse := false
-	var names, params []string
+	var names, params, protocols []string
 	for b := range x.owners {
-		if b.cred.entry.Own != "refuse" && b.cred.entry.Own != "replace" {
+		e := &b.cred.entry
+		if e.Own != "refuse" && e.Own != "replace" {
 			continue
 		}
-		refuse = refuse || b.cred.entry.Own == "refuse"
+		refuse = refuse || e.Own == "refuse"
 		if names == nil {
 			names = []string{"authorization", "cookie", "x-api-key"}
 		}
-		if b.cred.entry.Type == HTTPSQuery {
-			params = append(params, b.cred.entry.Param)
+		if e.Type == HTTPSQuery {
+			params = append(params, e.Param)
 		} else {
 			names = append(names, foldName(b.cred.header))
 		}
+		for _, name := range e.Also.Fields {
+			names = append(names, foldName(name))
+		}
+		params, protocols = append(params, e.Also.Params...), append(protocols, e.Also.Protocols...)
+		x.foreignFields = append(x.foreignFields, e.Also.Params...)
+		x.foreignAWSForm = x.foreignAWSForm || e.Type == AWSSigV4 && x.r.Method == http.MethodPost
 	}
 	if names == nil {
 		return nil
 	}
 	x.foreignNames = names
+	if (!x.purgeOverrides(params) || !x.purgeProtocols(protocols)) && refuse {
+		return errForeign
+	}
 	if err := x.foreignAWS(refuse); err != nil {
 		return err
 	}
@@ -167,10 +178,10 @@ func (x *outgoing) purgeQuery(names []string) bool {
 		list = pairs(x.r.URL.RawQuery)
 	}
 	kept := slices.DeleteFunc(slices.Clone(list), func(p pair) bool {
-		if !slices.Contains(names, p.name) || p.value() == "" {
+		if !namesAny(p.text, names) {
 			return false
 		}
-		whole := len(p.at) == 1 && p.at[0].end == len(p.text) && p.at[0].start == len(p.text)-len(p.value())
+		whole := len(p.at) == 1 && p.at[0].end == len(p.text) && p.at[0].start == len(p.text)-len(p.value()) && slices.Contains(names, p.name)
 		return !whole
 	})
 	if len(kept) == len(list) {

@@ -73,6 +73,8 @@ func (g *pathGlob) covers(path string) bool {
 	return true
 }
 
+func (g *pathGlob) misses(path string) bool { return !g.covers(path) }
+
 // touches says whether some reading of path is in g, in whatever case: there a
 // server may take it for one that is.
 func (g *pathGlob) touches(path string) bool {

@@ -19,13 +19,14 @@ type refusal struct {
 
 // What is refused, each with what it says to the client.
 var (
-	errLeak       = &refusal{"credential_leak", placeholderTitle, "The request holds a placeholder that is not bound to this place."}
-	errLeakBody   = &refusal{"credential_leak", placeholderTitle, "The body of the request holds a placeholder. Placeholders are swapped in the head of a request only."}
-	errLeakMethod = &refusal{"credential_leak", placeholderTitle, "A placeholder is not swapped in TRACE and OPTIONS, which may be answered with what was sent."}
-	errSecret     = &refusal{"credential_leak", secretTitle, "The request holds a real secret, as such. It goes out only where egressd itself puts it."}
-	errSecretBody = &refusal{"credential_leak", secretTitle, "The body of the request holds a real secret, as such. It goes out only where egressd itself puts it."}
-	errPlaintext  = &refusal{"credential_plaintext", "", "A secret is bound to this host, and it is never sent over plain http."}
-	errForeign    = &refusal{"credential_foreign", "", "The request brings a credential of its own to a host whose entry refuses others than its own."}
+	errLeak        = &refusal{"credential_leak", placeholderTitle, "The request holds a placeholder that is not bound to this place."}
+	errLeakBody    = &refusal{"credential_leak", placeholderTitle, "The body of the request holds a placeholder. Placeholders are swapped in the head of a request only."}
+	errLeakMethod  = &refusal{"credential_leak", placeholderTitle, "A placeholder is not swapped in TRACE and OPTIONS, which may be answered with what was sent."}
+	errSecret      = &refusal{"credential_leak", secretTitle, "The request holds a real secret, as such. It goes out only where egressd itself puts it."}
+	errSecretBody  = &refusal{"credential_leak", secretTitle, "The body of the request holds a real secret, as such. It goes out only where egressd itself puts it."}
+	errPlaintext   = &refusal{"credential_plaintext", "", "A secret is bound to this host, and it is never sent over plain http."}
+	errForeign     = &refusal{"credential_foreign", "", "The request brings a credential of its own to a host whose entry refuses others than its own."}
+	errForeignBody = &refusal{"credential_foreign", "", "The body of the request brings a credential of its own in a field, or cannot be looked through for one, to a host whose entry lets none but its own through."}
 )
 
 func (r *refusal) Error() string { return "refusing the request: " + r.reason }

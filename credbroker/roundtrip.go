@@ -27,7 +27,10 @@ import (
 func (b *Broker) RoundTrip(r *http.Request, send func(*http.Request) (*http.Response, error), note func(kind, verdict, credential string)) (*http.Response, error) {
 	host, at := placeOf(r.URL)
 	at.site, at.path = b.sites.host(host), rawPath(r.URL)
-	x := &outgoing{Broker: b, place: at, r: r, note: note, look: b.finder(), host: host, echoes: echoes(r.Method)}
+	if at.site != nil {
+		at.also = overridden(r.Header)
+	}
+	x := &outgoing{Broker: b, place: at, r: r, note: note, look: b.finder(), host: host, echoes: echoes(r.Method) || slices.ContainsFunc(at.also.methods, echoes)}
 	if err := x.judge(); err != nil {
 		closeBody(r)
 		return nil, err
@@ -99,7 +102,11 @@ func (x *outgoing) take() error {
 		return nil
 	}
 	scan, form := scannable(r.Header)
-	if !scan && r.Trailer == nil {
+	own, unread := x.ownFields()
+	if unread {
+		return errForeignBody
+	}
+	if !scan && own == nil && r.Trailer == nil {
 		return nil
 	}
 	held := &body{src: r.Body, ctx: r.Context(), budget: x.held}
@@ -107,10 +114,17 @@ func (x *outgoing) take() error {
 		held.trailer = x.trailer
 	}
 	r.Body = held
-	if !scan {
+	if !scan && own == nil {
 		return nil
 	}
-	held.scan = newBodyScan(x.look, form, x.passes[x.host], x.tell)
+	var looks scanners
+	if scan {
+		looks = append(looks, newBodyScan(x.look, form, x.passes[x.host], x.tell))
+	}
+	if own != nil {
+		looks = append(looks, own)
+	}
+	held.scan = looks
 	return held.hold(r.ContentLength, func() { delete(r.Header, "Expect") })
 }
 

@@ -28,6 +28,20 @@ func issues(service string) bool {
 	return strings.EqualFold(service, "sts") || strings.EqualFold(service, "iam")
 }
 
+// judgedAs is the service whose calls are looked at: the one that is signed for,
+// and at the hosts of sts and iam theirs, whatever the signature says.
+func judgedAs(service, host string) string {
+	first, rest, _ := strings.Cut(strings.ToLower(host), ".")
+	if strings.HasPrefix(rest, "s3") { // a bucket may have any name
+		return service
+	}
+	switch first = strings.TrimSuffix(first, "-fips"); first {
+	case "sts", "iam":
+		return first
+	}
+	return service
+}
+
 // judge refuses a call that answers with a key, and one of which that cannot be
 // told. The action is looked for wherever one of the protocols of AWS has it:
 // in the query and the form (Query), in X-Amz-Target (JSON) and in the path (RPC

@@ -146,3 +146,19 @@ func wantRefusal(t *testing.T, err error, reason string, status int, words ...st
 		}
 	}
 }
+
+// What is signed for another service is judged by the host it goes to.
+func TestIssueByHost(t *testing.T) {
+	for host, refused := range map[string]bool{"sts.amazonaws.com": true, "sts.eu-central-1.amazonaws.com:443": true, "STS-fips.us-east-1.amazonaws.com": true,
+		"sts.s3.eu-central-1.amazonaws.com": false, "lambda.eu-central-1.amazonaws.com": false} {
+		r := request(t, "GET", "https://"+host+"/?Action=GetSessionToken", "", "X-Amz-Date: 20261130T120000Z",
+			"Authorization: "+authorization(placeID, "20261130/us-east-1/s3", "host;x-amz-date", zeros))
+		q, err := sigv4.Recognise(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = q.Sign(r, sigv4.Options{Key: key(keyID, keySecret, "")}); (err != nil) != refused {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}

@@ -51,7 +51,8 @@ func (q *Request) payload(r *http.Request, list params, opts Options) (p payload
 			return p, errSigV4A
 		}
 	}
-	judged := !opts.Issue && issues(q.Service)
+	service := judgedAs(q.Service, r.URL.Host)
+	judged := !opts.Issue && issues(service)
 	if judged && p.chunks {
 		return p, errUnread
 	}
@@ -63,7 +64,7 @@ func (q *Request) payload(r *http.Request, list params, opts Options) (p payload
 		return p, err
 	}
 	if judged {
-		if err := judge(q.Service, r, body); err != nil {
+		if err := judge(service, r, body); err != nil {
 			return p, err
 		}
 	}
