@@ -85,6 +85,9 @@ func (c *console) request(r *Record) {
 			c.word("out=" + strconv.FormatInt(r.BytesOut, 10) + " in=" + strconv.FormatInt(r.BytesIn, 10))
 		}
 	}
+	if r.Verdict != "allow" || r.Credential != "" {
+		c.named("request", r.RequestID) // as the client was told, and as other records say
+	}
 	c.named("credential", r.Credential)
 	c.named("rule", r.Rule)
 	c.named("hint", r.Hint)

@@ -213,8 +213,8 @@ func TestConsole(t *testing.T) {
 		colour bool
 		want   string
 	}{
-		{*sampleRequest(), false, "deny no_rule GET https://api.github.com/user?page=… 403 400µs hint=GET api.github.com/user"},
-		{*sampleRequest(), true, "\x1b[31mdeny\x1b[0m no_rule GET https://api.github.com/user?page=… 403 400µs hint=GET api.github.com/user"},
+		{*sampleRequest(), false, "deny no_rule GET https://api.github.com/user?page=… 403 400µs request=r1 hint=GET api.github.com/user"},
+		{*sampleRequest(), true, "\x1b[31mdeny\x1b[0m no_rule GET https://api.github.com/user?page=… 403 400µs request=r1 hint=GET api.github.com/user"},
 		{Record{Kind: KindRequestOpen, Verdict: "allow", Reason: "rule", Method: "CONNECT", Host: "::1", Port: 5432, Rule: "CONNECT [::1]:5432"}, false,
 			"allow open CONNECT [::1]:5432 rule=CONNECT [::1]:5432"},
 		{Record{Kind: KindDNS, Verdict: "allow", Host: "\x1b[2Jok.test\u202e", Qtype: "A"}, false, `allow dns \u001b[2Jok.test\u202e A`},

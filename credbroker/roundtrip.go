@@ -80,6 +80,8 @@ func (x *outgoing) leaking() error {
 		return errSecret
 	case x.echoes:
 		return errLeakMethod
+	case len(x.leaks) == 1 && x.leaks[0] == "":
+		return errLeakOld
 	}
 	return errLeak
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -56,6 +57,10 @@ func (d *doc) credentials(m *mapping, e *Environment) {
 	items, _ := d.list(entry.value, "a list of entries")
 	var ids []spot
 	for _, item := range items {
+		if isText(item) {
+			d.mistyped(item, "a mapping such as {preset: github}")
+			continue
+		}
 		c := &credential{doc: d, at: item.spot()}
 		if c.m = d.mapping(item, "a credential"); c.m == nil {
 			continue
@@ -119,7 +124,7 @@ func (c *credential) kind(v value) {
 		return
 	}
 	if _, known := credentialTypes[s]; !known {
-		c.fail(v.spot(), KindValue, "%s is no type of a credential", quoted(s))
+		c.fail(v.spot(), KindValue, "%s is no type of a credential: %s", quoted(s), strings.Join(slices.Sorted(maps.Keys(credentialTypes)), ", "))
 		return
 	}
 	c.entry.Type = s

@@ -152,10 +152,19 @@ func (c *credential) oauth2() {
 	}
 }
 
+// noSecrets are words for keys with which a secret itself is written down.
+var noSecrets = map[string]string{"value": noSecret, "secret": noSecret, "token": noSecret, "key": noSecret, "password": noSecret, "text": noSecret}
+
+const noSecret = "a policy holds no secret, but says where it lies: env, file, command, keyring or vault"
+
 // source reads where a secret lies.
 func (c *credential) source(name string) *credbroker.Source {
 	v, ok := c.m.get(name)
 	if !ok {
+		return nil
+	}
+	if isText(v) {
+		c.mistyped(v, "a mapping such as {env: NAME}")
 		return nil
 	}
 	m := c.mapping(v, name)
@@ -199,7 +208,7 @@ func (c *credential) source(name string) *credbroker.Source {
 		}
 	}
 	unknown := len(c.problems)
-	m.done(nil)
+	m.done(noSecrets)
 	if first == "" && len(c.problems) == unknown && !m.partial {
 		c.fail(m.first(), KindMissing, "a source needs one of env, file, command, keyring, vault")
 	}

@@ -137,7 +137,8 @@ func (d *doc) sandbox(v value, key spot, e *Environment, parent *Environment) {
 	d.credentials(m, e)
 	m.done(map[string]string{
 		"cwd": "it belongs to os_env", "fork": "it belongs to os_env", "start_in_scratch": "it belongs to os_env",
-		"tests": "it stands at the top of the file", "include": "it stands at the top of the file",
+		"credentials": "is credential_proxy meant?",
+		"tests":       "it stands at the top of the file", "include": "it stands at the top of the file",
 	})
 }
 

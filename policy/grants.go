@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"maps"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -118,7 +120,14 @@ func (g *grants) environment(where string, e *Environment) {
 		for _, t := range c.Targets {
 			hosts = append(hosts, t.Text)
 		}
-		g.add(where, "credential", "%s: %s for %s", c.ID, sourceText(c), strings.Join(hosts, ", "))
+		if c.Type == credbroker.DatabricksCLI {
+			hosts = []string{"the workspaces they name"}
+		}
+		bound := ""
+		if len(hosts) > 0 {
+			bound = " for " + strings.Join(hosts, ", ")
+		}
+		g.add(where, "credential", "%s: %s%s", c.ID, sourceText(c), bound)
 	}
 }
 
@@ -139,7 +148,21 @@ func sourceText(c credbroker.Entry) string {
 	case s.Vault != nil:
 		return "the Vault's " + s.Vault.Path
 	}
-	return "what " + strings.Join(quoteWords(s.Command), " ") + " prints"
+	text := "what " + strings.Join(quoteWords(s.Command), " ") + " prints"
+	if i := slices.IndexFunc(s.Command, forShell); i >= 0 && !shells[path.Base(s.Command[0])] {
+		text += " (no shell runs: " + s.Command[i] + " is passed on as it is written)"
+	}
+	return text
+}
+
+// shells read words that forShell finds in a program of theirs.
+var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "fish": true}
+
+var shellWord = regexp.MustCompile("^(\\|\\|?|&&?|;|[0-9]*(>>?|<))$|^[0-9]*>|\\$[A-Za-z_{(]|`")
+
+// forShell says that a word looks as if a shell were to read it.
+func forShell(word string) bool {
+	return !strings.ContainsAny(word, " \t\n") && shellWord.MatchString(word)
 }
 
 // Command is a program that egressd runs on the host because of a policy.

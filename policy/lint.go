@@ -65,7 +65,11 @@ func (d *doc) lintCredentials(e *Environment) {
 			}
 		}
 		if len(entry.Targets) > 0 && len(place.targets) == 0 && !reached {
-			d.warn(d.pos(place.at), WarnUnreached, "no rule reaches a host of %s", entry.ID)
+			hint := ""
+			if _, ok := Presets()[entry.Preset]; ok {
+				hint = fmt.Sprintf(": include: [%s] brings rules", entry.Preset)
+			}
+			d.warn(d.pos(place.at), WarnUnreached, "no rule reaches a host of %s, so it is never attached%s", entry.ID, hint)
 		}
 	}
 }

@@ -11,8 +11,11 @@ import (
 // where, and what the sandbox sees of it. It is printable.
 func Sentence(x credbroker.Entry) string {
 	inside := "the sandbox sees nothing of it"
-	// GH_HOST holds a name.
-	if names := slices.DeleteFunc(InsideVariables(x), func(n string) bool { return n == "GH_HOST" }); len(names) > 0 {
+	// GH_HOST holds a name, and a key that is written out has a session token
+	// only where one is named too.
+	if names := slices.DeleteFunc(InsideVariables(x), func(n string) bool {
+		return n == "GH_HOST" || n == "AWS_SESSION_TOKEN" && x.AccessKeyID != "" && x.SessionToken == nil
+	}); len(names) > 0 {
 		inside = "the sandbox sees a placeholder in " + strings.Join(names, ", ")
 	}
 	if x.Canary {

@@ -65,7 +65,7 @@ func parseTarget(s string, wildcard bool) (t credbroker.Target, why string) {
 		return t, quoted(s) + " is no target: host[:port][/path]"
 	}
 	if strings.Contains(s, "://") {
-		return t, quoted(s) + " has a scheme, which a target has not: a secret never travels but by TLS"
+		return t, quoted(s) + " has a scheme, which a target has not, since a secret travels by https only: write host[:port][/path]"
 	}
 	r, err := rules.Parse("GET " + s)
 	if err != nil {
@@ -75,7 +75,7 @@ func parseTarget(s string, wildcard bool) (t credbroker.Target, why string) {
 	case isOwn(r.Host):
 		return t, ownName + " is egressd itself: no credential is bound to it"
 	case r.Host == "*", strings.HasPrefix(r.Host, "*.") && !wildcard:
-		return t, quoted(s) + ": a secret that travels is bound to hosts that are written out"
+		return t, quoted(s) + ": a secret that travels is bound to hosts that are written out: list them in targets"
 	case r.Port == rules.AnyPort:
 		return t, quoted(s) + ": a secret is bound to one port"
 	case r.Scheme != "":

@@ -3,12 +3,17 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/term"
 
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/credbroker"
@@ -84,7 +89,7 @@ func (s *session) arm(ctx context.Context, e *enforcement, previous *credbroker.
 	}
 	b, err := credbroker.New(ctx, credbroker.Config{
 		Entries: e.policy.Credentials, LeakPass: e.policy.Sandbox.LeakPass, Strict: e.policy.Sandbox.Redact == "strict", Previous: previous, OnLeak: onLeak,
-		Warn: func(text string) { s.logger.Warn(text) },
+		Warn: s.warn,
 		Sources: secrets.Config{
 			Getenv: os.Getenv, Home: s.dirs.home, Env: s.programs.env, LookPath: s.programs.find, Transport: e.calls, Now: time.Now,
 		},
@@ -92,15 +97,20 @@ func (s *session) arm(ctx context.Context, e *enforcement, previous *credbroker.
 	if err != nil {
 		return err
 	}
+	for _, c := range e.policy.Credentials {
+		if len(c.Targets) > 0 && !slices.ContainsFunc(c.Targets, func(t credbroker.Target) bool { return policy.Reaches(e.policy.Rules, t) }) {
+			s.warn(fmt.Sprintf("credential %s: no rule reaches its host, so it is never attached", c.ID))
+		}
+	}
 	for id, targets := range b.Learned() { // check cannot see these
 		for _, t := range targets {
 			if !policy.Reaches(e.policy.Rules, t) {
-				s.logger.Warn("no rule reaches a host of a credential, so it is never attached", "credential", id, "host", t.Host, "port", t.Port)
+				s.warn(fmt.Sprintf("credential %s: no rule reaches %s, so it is never attached there", id, net.JoinHostPort(t.Host, strconv.Itoa(t.Port))))
 			}
 		}
 	}
 	e.broker = b
-	e.proxy.Broker = &observed{b, s}
+	e.proxy.Broker = &observed{Broker: b, session: s}
 	s.broker.Store(b)
 	return nil
 }
@@ -114,19 +124,40 @@ func (s *session) mask(text string) string {
 	return text
 }
 
-// observed is a broker whose session hears which credentials were used.
+// observed is a broker whose session hears which credentials were used, and which
+// could not be had.
 type observed struct {
 	*credbroker.Broker
-	session *session
+	session  *session
+	troubles sync.Map // those that were told
 }
 
 func (o *observed) RoundTrip(r *http.Request, send func(*http.Request) (*http.Response, error), note func(kind, verdict, credential string)) (*http.Response, error) {
-	return o.Broker.RoundTrip(r, send, func(kind, verdict, credential string) {
+	res, err := o.Broker.RoundTrip(r, send, func(kind, verdict, credential string) {
 		note(kind, verdict, credential)
 		if kind == string(audit.KindCredential) && verdict == "allow" {
 			o.session.used.LoadOrStore(credential, true)
 		}
 	})
+	// Neither the answer nor the record tells what a source failed of.
+	if text := credbroker.Trouble(err); text != "" {
+		if _, told := o.troubles.LoadOrStore(text, true); !told {
+			o.session.warn(text)
+		}
+	}
+	return res, err
+}
+
+// warn tells the user what they should know; with -q it does not. Where a
+// program has made the terminal raw a line needs its carriage return.
+func (s *session) warn(text string) {
+	end := "\n"
+	if term.IsTerminal(int(os.Stderr.Fd())) {
+		end = "\r\n"
+	}
+	if s.logger.Enabled(context.Background(), slog.LevelWarn) {
+		fmt.Fprintf(os.Stderr, "egressd: %s%s", plainText(text), end)
+	}
 }
 
 // gitVariables hand settings to git, behind those that env hands over already.

@@ -45,7 +45,7 @@ func TestRunCredentials(t *testing.T) {
 				run:   "wc -c < cfg; grep -c oa_cred_ $DATABRICKS_CONFIG_FILE; echo $DATABRICKS_CONFIG_PROFILE", stdout: "0\n1\ndev\n"},
 			{name: "workspaces that no rule reaches", entries: []map[string]any{{"id": "dbx", "type": "databricks_cli", "profiles": []string{"dev"}}},
 				files: map[string]string{"~/.databrickscfg": "[dev]\nhost = https://dev.test\ntoken = dapi-dev-22bb33cc\n"},
-				run:   "true", stderr: "never attached\" credential=dbx host=dev.test port=443"},
+				run:   "true", stderr: "egressd: credential dbx: no rule reaches dev.test:443, so it is never attached there"},
 			{name: "a program that lies where the sandbox writes", entries: []map[string]any{{"id": "api", "type": "https_bearer", "target": "api.test",
 				"source": map[string]any{"command": []string{"sh", "${home}/proj/x.sh"}}}},
 				files: map[string]string{"~/proj/x.sh": "echo tok-live-from-here\n"}, run: "echo ran", code: 125, stderr: "credential api: checking ${home}/proj/x.sh: it lies in ${home}/proj, where"},

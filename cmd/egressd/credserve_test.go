@@ -132,6 +132,9 @@ func TestCredentialsAreToldOf(t *testing.T) {
 			t.Errorf("explain %s: %s", request, out)
 		}
 	}
+	if out, _, code := p.call(t, "explain", "--policy", policy, "GET", "http://api.test/a"); code != 0 || !strings.Contains(out, "  but refused: credential_plaintext: api goes by https only\n") {
+		t.Errorf("explain of plain http: %d, %s", code, out)
+	}
 	if out, _, code := p.call(t, "explain", "--policy", policy, "GET", "https://api.test/a"); code != 0 || !strings.Contains(out, "  credential: api\n") {
 		t.Errorf("explain: %d %s", code, out)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/rules"
 )
@@ -96,14 +95,14 @@ func explainOne(out io.Writer, flags policyFlags, method, url string, asJSON boo
 	if spelled {
 		e = rules.New(p.Rules).Explain(req)
 	}
-	credential := ""
+	credential, plain := "", ""
 	if e.Verdict == rules.Allow {
-		credential = attached(p, req)
+		credential, plain = attached(p, req), inPlain(p, req)
 	}
 	if asJSON {
 		err = json.NewEncoder(out).Encode(explanationJSON(e, credential))
 	} else {
-		err = printExplanation(out, e, credential)
+		err = printExplanation(out, e, credential, plain)
 	}
 	if err != nil {
 		return fmt.Errorf("printing the answer: %w", err)
@@ -188,15 +187,6 @@ func ruleOf(d rules.Decision) *ruleJSON {
 	return &ruleJSON{d.Index, d.Rule.String()}
 }
 
-// attached is the credential that would go with a request.
-func attached(p *policy.Policy, req rules.Request) string {
-	host, err := rules.New(nil).Canonical(req.Host)
-	if err != nil {
-		return ""
-	}
-	return credbroker.Attached(p.Credentials, req.Method, req.Scheme, host, req.Port, req.Target)
-}
-
 func explanationJSON(e rules.Explanation, credential string) any {
 	type nearest struct {
 		Text    string `json:"text"`
@@ -227,7 +217,7 @@ func explanationJSON(e rules.Explanation, credential string) any {
 	return answer
 }
 
-func printExplanation(out io.Writer, e rules.Explanation, credential string) error {
+func printExplanation(out io.Writer, e rules.Explanation, credential, plain string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n", e.Verdict, e.Reason)
 	if e.Rule != nil {
@@ -248,6 +238,9 @@ func printExplanation(out io.Writer, e rules.Explanation, credential string) err
 	}
 	if credential != "" {
 		fmt.Fprintf(&b, "  credential: %s\n", plainText(credential))
+	}
+	if plain != "" {
+		fmt.Fprintf(&b, "  but refused: credential_plaintext: %s goes by https only\n", plainText(plain))
 	}
 	for _, r := range e.Readings {
 		fmt.Fprintf(&b, "  read as: %q\n", r)
