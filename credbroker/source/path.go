@@ -3,6 +3,7 @@ package source
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -130,6 +131,9 @@ func (z zone) find(name string, dirs []string) (string, error) {
 		if err == nil && !program(at) {
 			err = errors.New("it is no program")
 		}
+		if err == nil {
+			err = z.interpreters(at)
+		}
 		return at, err
 	case name == "" || strings.Contains(name, "/"):
 		return "", errors.New("it is neither a name nor an absolute path")
@@ -138,7 +142,7 @@ func (z zone) find(name string, dirs []string) (string, error) {
 	for _, dir := range dirs {
 		at, err := z.resolve(filepath.Join(dir, name))
 		if err == nil && program(at) {
-			return at, nil
+			return at, z.interpreters(at)
 		}
 		if refused == nil && isUnsafe(err) {
 			refused = err
@@ -148,6 +152,62 @@ func (z zone) find(name string, dirs []string) (string, error) {
 		return "", refused
 	}
 	return "", errors.New("no such program in the folders of PATH that no sandbox can write to")
+}
+
+// interpreters refuses a script whose first line names a program, or a word that
+// is a path, which lies in the zone: a tool that was installed in a folder of
+// work, by its own Python there, is at the mercy of who writes that. Scripts may
+// be run by scripts, four deep as for the kernel.
+func (z zone) interpreters(path string) error {
+	for range 5 {
+		line, err := firstLine(path)
+		if err != nil {
+			return bare(err)
+		}
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			return nil
+		}
+		for i, word := range words {
+			if i > 0 && !filepath.IsAbs(word) {
+				continue
+			}
+			// Programs run in the root folder, so what is relative begins there.
+			at, err := z.resolve(filepath.Clean("/" + word))
+			if isUnsafe(err) {
+				return fmt.Errorf("checking the first line of %s: %w", path, err)
+			}
+			if i == 0 {
+				if path = at; err != nil {
+					return nil // it will not run
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// firstLine is what stands behind "#!" in a script, "" for what is none.
+func firstLine(path string) (string, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrPermission) {
+		return "", nil // a program that may be run and not read, which the kernel reads
+	}
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return "", err
+	}
+	line, script := strings.CutPrefix(string(head[:n]), "#!")
+	if !script {
+		return "", nil
+	}
+	line, _, _ = strings.Cut(line, "\n")
+	return line, nil
 }
 
 // program reports whether a file can be run by this user.

@@ -177,3 +177,25 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A script is run by what its first line names: that lies where no sandbox can
+// write, too.
+func TestInterpreters(t *testing.T) {
+	root, unsafe := field(t)
+	for name, line := range map[string]string{
+		"venv": "#!" + root + "/proj/bin/evil\n", "venv2": "#! " + root + "/workspace/bin/evil -E\n", "linked": "#!" + root + "/bin/evil\n",
+		"nested": "#!" + root + "/bin/venv\n", "word": "#!/usr/bin/env -S " + root + "/proj/bin/evil x\n", "relative": "#!" + root[1:] + "/proj/bin/evil\n",
+		"long": "#!" + strings.Repeat(" ", 200) + root + "/proj/bin/evil\n", "good": "#!/usr/bin/env sh\n", "bare": "#!\n", "binary": "\x7fELF", "gone": "#!/none/such\n", "empty": "",
+	} {
+		write(t, root+"/bin/"+name, line, 0o755)
+	}
+	find := source.Finder(root+"/bin", unsafe)
+	for name, safe := range map[string]bool{"venv": false, "venv2": false, "linked": false, "nested": false, "word": false, "relative": false, "long": false,
+		"good": true, "bare": true, "binary": true, "gone": true, "empty": true, "tool": true} {
+		for _, as := range []string{name, root + "/bin/" + name} {
+			if at, err := find(as); (err == nil) != safe {
+				t.Errorf("%s: %s, %v", as, at, err)
+			}
+		}
+	}
+}
