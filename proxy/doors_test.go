@@ -19,7 +19,7 @@ import (
 // onlyConnection is the one record of kind connection.
 func onlyConnection(t *testing.T, h *house) audit.Record {
 	t.Helper()
-	list := h.sink.wait(audit.KindConnection, 1, 3*time.Second)
+	list := h.sink.wait(audit.KindConnection, 1, 20*time.Second)
 	if len(list) != 1 {
 		t.Fatalf("%d records of connections, want 1: %+v", len(list), list)
 	}

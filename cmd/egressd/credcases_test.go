@@ -228,6 +228,12 @@ func (h *sandboxHost) layOut(t *testing.T, home string, c insideCase) {
 // user.
 func (h *sandboxHost) runAnn(t *testing.T, home string, c insideCase, run string, flags ...string) (out, errs string, code int) {
 	t.Helper()
+	return finish(t, h.annCommand(t, home, c, run, flags...))
+}
+
+// annCommand is that run, not yet started.
+func (h *sandboxHost) annCommand(t *testing.T, home string, c insideCase, run string, flags ...string) *exec.Cmd {
+	t.Helper()
 	args := slices.Concat([]string{"run", "--policy", filepath.Join("/srv", c.ID, "policy.yaml")}, flags, []string{"--", "sh", "-c", run})
 	cmd := exec.CommandContext(t.Context(), h.bin, args...)
 	cmd.Dir = filepath.Join(home, "proj")
@@ -236,5 +242,5 @@ func (h *sandboxHost) runAnn(t *testing.T, home string, c insideCase, run string
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%s", name, strings.ReplaceAll(value, "${home}", home)))
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: annUID, Gid: annUID}}
-	return finish(t, cmd)
+	return cmd
 }
