@@ -13,6 +13,11 @@ import (
 const (
 	// renewEvery is how often 401s may have a source asked again.
 	renewEvery = 30 * time.Second
+	// renewals is how many new values 401s may bring in an hour. Who can have an
+	// origin answer 401 could else have a source that makes a new token each time
+	// use up what a Keeper remembers, while the first token is still good: nobody
+	// would look for that one any more.
+	renewals = remembered / 2
 	// remembered is how many values a Keeper tells of.
 	remembered = 16
 	// A source that fails is left alone for a second, then twice as long each
@@ -51,7 +56,8 @@ type Keeper struct {
 	failed     error     // why there is no value; nil at first
 	quiet      time.Time // not asked before, after a failure
 	pause      time.Duration
-	renewed    time.Time // last asked after a 401
+	renewed    time.Time   // last asked after a 401
+	brought    []time.Time // when a 401 brought another value, in the last hour
 	flight     *flight
 	seen       []secret.Value
 }
@@ -63,6 +69,7 @@ type flight struct {
 	value      secret.Value
 	generation uint64
 	err        error
+	renewal    bool // asked because of a 401
 }
 
 // NewKeeper makes a Keeper that has not asked yet. ttl 0 is for the whole run;
@@ -100,7 +107,8 @@ func (k *Keeper) Get(ctx context.Context) (secret.Value, uint64, error) {
 
 // Renew is called after an origin answered 401 to the secret of a generation.
 // It asks the source, once for all that wait and at most once in 30 s, unless
-// there is another secret already. changed says whether what it gives is
+// there is another secret already, or there were 8 others by way of it within the
+// hour. changed says whether what it gives is
 // another than the one that was sent.
 func (k *Keeper) Renew(ctx context.Context, generation uint64) (v secret.Value, g uint64, changed bool, err error) {
 	k.mu.Lock()
@@ -109,9 +117,10 @@ func (k *Keeper) Renew(ctx context.Context, generation uint64) (v secret.Value, 
 	switch sent := k.good(now) && generation == k.generation; {
 	case sent && k.flight != nil:
 		f = k.flight
-	case sent && (k.renewed.IsZero() || now.Sub(k.renewed) >= renewEvery):
+	case sent && (k.renewed.IsZero() || now.Sub(k.renewed) >= renewEvery) && k.mayBring(now):
 		k.renewed = now
 		f = k.ask()
+		f.renewal = true
 	default:
 		f, v, g, err = k.look(now)
 	}
@@ -120,6 +129,12 @@ func (k *Keeper) Renew(ctx context.Context, generation uint64) (v secret.Value, 
 		v, g, err = f.land(ctx)
 	}
 	return v, g, err == nil && g != generation, err
+}
+
+// mayBring says that a 401 may bring another value. k.mu is held.
+func (k *Keeper) mayBring(now time.Time) bool {
+	k.brought = slices.DeleteFunc(k.brought, func(at time.Time) bool { return now.Sub(at) >= time.Hour })
+	return len(k.brought) < renewals
 }
 
 // Values are the values of this run, the last 16, oldest first.
@@ -185,6 +200,9 @@ func (k *Keeper) land(f *flight, asked time.Time, v secret.Value, expiry time.Ti
 		return
 	}
 	if k.generation == 0 || !v.Equal(k.last()) {
+		if f.renewal {
+			k.brought = append(k.brought, now)
+		}
 		k.generation++
 		k.remember(v)
 	}

@@ -226,6 +226,33 @@ func TestRenew(t *testing.T) {
 	})
 }
 
+// Who has an origin answer 401 on end does not have the first token forgotten
+// while it is good.
+func TestRenewWithoutEnd(t *testing.T) {
+	w := &well{value: "v0"}
+	keep(t, w, 0, func(t *testing.T, k *source.Keeper) {
+		get(t, k, "v0", 1)
+		for i := 1; i <= 119; i++ { // an hour but 30 s
+			w.set(fmt.Sprint("v", i), nil)
+			_, now, err := k.Get(t.Context())
+			if err == nil {
+				_, _, _, err = k.Renew(t.Context(), now)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		asked(t, w, 9)
+		if values := k.Values(); string(values[0].Reveal()) != "v0" || len(values) != 9 {
+			t.Errorf("%d values, the first is %q", len(values), values[0].Reveal())
+		}
+		time.Sleep(time.Minute)
+		w.set("later", nil)
+		renew(t, k, 9, "later", 10, true)
+	})
+}
+
 // Asking by ttl does not count as asking after a 401.
 func TestRenewAfterTTL(t *testing.T) {
 	w := &well{value: "a"}
