@@ -154,11 +154,17 @@ func underData(at, mount string) (string, error) {
 	return "", errors.New("the Vault names another place as its engine")
 }
 
-var errVaultURL = errors.New("no Vault is named: address or VAULT_ADDR must be a URL of https, or of http on this machine")
+var (
+	errNoVault  = errors.New("no Vault is named: write address, or set VAULT_ADDR")
+	errVaultURL = errors.New("the Vault's address, or VAULT_ADDR, must be a URL of https, or of http on this machine")
+)
 
 // vaultURL parses the address. The token travels, so it is https, but for the
 // agent or the development server on loopback.
 func vaultURL(address string) (*url.URL, error) {
+	if address == "" {
+		return nil, errNoVault
+	}
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errVaultURL

@@ -131,7 +131,11 @@ func TestVaultAddress(t *testing.T) {
 		src := vault("kv/app", "token")
 		t.Run(address, func(t *testing.T) {
 			cfg := vaultAt(t, v, ca, map[string]string{"VAULT_ADDR": address})
-			read(t, cfg, src, source.Options{}, "", "no Vault is named")
+			want := "must be a URL of https"
+			if address == "" {
+				want = "no Vault is named: write address, or set VAULT_ADDR"
+			}
+			read(t, cfg, src, source.Options{}, "", want)
 		})
 	}
 }
