@@ -138,15 +138,15 @@ func sourceText(c credbroker.Entry) string {
 	case c.Canary:
 		return "a canary"
 	case s == nil:
-		return "profiles " + strings.Join(c.Profiles, ", ")
+		return "the profiles " + strings.Join(c.Profiles, ", ")
 	case s.Env != "":
 		return "the variable " + s.Env
 	case s.File != "":
 		return "the file " + s.File
 	case s.Keyring != nil:
-		return "the keyring's " + s.Keyring.Service + " of " + s.Keyring.User
+		return "the keyring's item of service " + s.Keyring.Service + ", user " + s.Keyring.User
 	case s.Vault != nil:
-		return "the Vault's " + s.Vault.Path
+		return "the field " + s.Vault.Field + " of the Vault's " + s.Vault.Path
 	}
 	text := "what " + strings.Join(quoteWords(s.Command), " ") + " prints"
 	if i := slices.IndexFunc(s.Command, forShell); i >= 0 && !shells[path.Base(s.Command[0])] {

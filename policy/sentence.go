@@ -17,6 +17,8 @@ func Sentence(x credbroker.Entry) string {
 		return n == "GH_HOST" || n == "AWS_SESSION_TOKEN" && x.AccessKeyID != "" && x.SessionToken == nil
 	}); len(names) > 0 {
 		inside = "the sandbox sees a placeholder in " + strings.Join(names, ", ")
+	} else if x.Inject == "placeholder" && x.Type != credbroker.DatabricksCLI {
+		inside = "no variable holds that, so it is never used: name one with env"
 	}
 	if x.Canary {
 		return printable(x.ID + ": a canary, bound to nothing: " + inside + ", and its use raises the alarm")
@@ -33,28 +35,28 @@ func Sentence(x credbroker.Entry) string {
 		gets = " get "
 		to, inside = "the workspaces of its profiles", "the sandbox sees a .databrickscfg with placeholders"
 	}
-	return printable(x.ID + ": " + to + gets + carried(x) + ", from " + sourceText(x) + "; " + attached(x) + "; " + inside)
+	return printable(x.ID + ": " + to + gets + carried(x) + sourceText(x) + "; " + attached(x) + "; " + inside)
 }
 
-// carried is what travels, by type.
+// carried is what travels, by type, up to where the secret comes from.
 func carried(x credbroker.Entry) string {
 	switch x.Type {
 	case credbroker.HTTPSBasic, credbroker.GitHTTPS:
-		return "Authorization: Basic with the user " + x.Username
+		return "Authorization: Basic with the user " + x.Username + ", from "
 	case credbroker.GHBasic:
-		return "the login of git and gh"
+		return "the login of git and gh, from "
 	case credbroker.GitHubApp:
-		return "a token of the GitHub app " + x.AppID + ", installation " + x.InstallationID
+		return "a token of the GitHub app " + x.AppID + ", installation " + x.InstallationID + ", had with the key in "
 	case credbroker.HTTPSHeader:
-		return "the field " + x.Header
+		return "the field " + x.Header + ", from "
 	case credbroker.HTTPSQuery:
-		return "the query parameter " + x.Param
+		return "the query parameter " + x.Param + ", from "
 	case credbroker.AWSSigV4:
-		return "requests signed by AWS Signature Version 4"
+		return "signatures of AWS (version 4), made with "
 	case credbroker.OAuth2:
-		return "Authorization: Bearer with a token of " + x.TokenURL
+		return "Authorization: Bearer with a token of " + x.TokenURL + ", had with "
 	}
-	return "Authorization: Bearer"
+	return "Authorization: Bearer, from "
 }
 
 // attached says when the secret goes on a request.
@@ -62,7 +64,10 @@ func attached(x credbroker.Entry) string {
 	when := "attached where a request has none"
 	switch {
 	case x.Type == credbroker.AWSSigV4:
-		when = "in place of the placeholder's signature"
+		when = "in place of those made with the placeholder"
+		if x.Issue {
+			when += ", for calls that answer with a key too"
+		}
 	case x.Inject == "placeholder":
 		when = "only in place of the placeholder"
 	}

@@ -36,7 +36,7 @@ func TestGrantOfProfiles(t *testing.T) {
 			got = append(got, g.Text)
 		}
 	}
-	if strings.Join(got, "|") != "d: profiles dev for the workspaces they name|c: a canary" {
+	if strings.Join(got, "|") != "d: the profiles dev for the workspaces they name|c: a canary" {
 		t.Errorf("%q", got)
 	}
 }
