@@ -37,6 +37,9 @@ func demoOrigin() *cobra.Command {
 	return cmd
 }
 
+// demoToken is what the tour hides from its sandbox. It opens nothing else.
+const demoToken = "demo-token-that-only-egressd-and-the-origin-know"
+
 func serveDemo(ctx context.Context, cmd *cobra.Command, caOut string) error {
 	cert, caPEM, err := demoCertificate()
 	if err != nil {
@@ -52,6 +55,15 @@ func serveDemo(ctx context.Context, cmd *cobra.Command, caOut string) error {
 		return fmt.Errorf("opening the origin's port: %w", err)
 	}
 	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/whoami", func(w http.ResponseWriter, r *http.Request) {
+		sent, who := r.Header.Get("Authorization"), "nobody"
+		if sent == "Bearer "+demoToken {
+			who = "the owner of the token"
+		} else {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+		_ = json.NewEncoder(w).Encode(map[string]string{"you_are": who, "you_sent": sent})
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		// An error here is a client that left: there is nobody to tell.

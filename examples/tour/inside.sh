@@ -5,6 +5,13 @@ show() { python3 -m json.tool 2>/dev/null || cat; }
 say "allowed: a rule says GET api.example.test/v1/**"
 curl -sS https://api.example.test/v1/hello
 
+say "a credential: here it is a placeholder; the origin gets the real token, and its echo is scrubbed"
+echo "DEMO_TOKEN=$DEMO_TOKEN"
+curl -sS -H "Authorization: Bearer $DEMO_TOKEN" https://api.example.test/v1/whoami
+
+say "the placeholder for another host goes nowhere"
+curl -sS -H "Authorization: Bearer $DEMO_TOKEN" https://other.example.test/collect | show
+
 say "denied: no rule allows POST, and the answer says which rule would"
 curl -sS -X POST -d x=1 https://api.example.test/v1/hello | show
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The tour of `make run`: a program in a sandbox, one request allowed, one
-# denied, a client that ignores proxies caught, a private address refused, and
-# the record of it all. Nothing leaves the machine: `egressd demo-origin` plays
+# denied, a credential swapped in and scrubbed from what comes back, a client that
+# ignores proxies caught, a private address refused, and the record of it all. Nothing leaves the machine: `egressd demo-origin` plays
 # api.example.test.
 set -euo pipefail
 
@@ -20,15 +20,15 @@ listen=$(sed -n 's/.*"listen":"\([^"]*\)".*/\1/p' "$work/ready")
 [ -n "$listen" ] || { echo "the demo origin did not start" >&2; exit 1; }
 
 mkdir "$work/policy" "$work/project"
-sed "s/@LISTEN@/$listen/; s|@CA@|$work/origin-ca.pem|" "$here/egressd.yaml" >"$work/policy/egressd.yaml"
+sed "s/@LISTEN@/$listen/g; s|@CA@|$work/origin-ca.pem|" "$here/egressd.yaml" >"$work/policy/egressd.yaml"
 cp "$here/inside.sh" "$work/project/"
 cd "$work/project"
 
 echo "The policy (examples/tour/egressd.yaml):"
 sed 's/^/    /' "$here/egressd.yaml"
 echo
-echo "\$ egressd run --policy egressd.yaml -- sh inside.sh"
-"$egressd" run --policy "$work/policy/egressd.yaml" --audit "$work/record.jsonl" -- sh inside.sh
+echo "\$ DEMO_TOKEN=... egressd run --policy egressd.yaml -- sh inside.sh"
+DEMO_TOKEN=demo-token-that-only-egressd-and-the-origin-know "$egressd" run --policy "$work/policy/egressd.yaml" --audit "$work/record.jsonl" -- sh inside.sh
 echo
 echo "\$ egressd audit list record.jsonl"
 "$egressd" audit list "$work/record.jsonl"
