@@ -23,6 +23,8 @@ func TestAttached(t *testing.T) {
 		{"GET", "https", "api.test", 8443, "/v1", ""},
 		{"GET", "http", "api.test", 80, "/v1", ""},
 		{"OPTIONS", "https", "api.test", 443, "/v1", ""},
+		{"TRACE", "https", "api.test", 443, "/v1", ""},
+		{"POST", "https", "API.test", 443, "/v1", "a"},
 		{"GET", "https", "swap.test", 443, "/", ""},
 		{"GET", "https", "s3.aws.test", 443, "/", "s"},
 		{"GET", "https", "aws.test", 443, "/", ""},

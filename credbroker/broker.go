@@ -1,7 +1,6 @@
 package credbroker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,23 +206,6 @@ func (b *Broker) Placeholder(id, part string) string {
 // Inside is what the sandbox sees of the entries.
 func (b *Broker) Inside() Inside {
 	return insideOf(b.entries, b.Placeholder, func(id string) []token.Profile { return b.profiles[id] })
-}
-
-// Attaches is the id of the entry whose secret would go with a request that has
-// no credential of its own, signed anew for aws_sigv4; "" for none. target is
-// the raw path with its query, port 0 the scheme's own.
-func (b *Broker) Attaches(method, scheme, host string, port int, target string) string {
-	if scheme != "https" || echoes(method) {
-		return ""
-	}
-	path, _, _ := strings.Cut(target, "?")
-	p := place{site: b.sites.host(strings.ToLower(host)), port: cmp.Or(port, 443), path: path}
-	for at := range p.covered {
-		if at.cred.attaches() || at.cred.entry.Type == AWSSigV4 {
-			return at.cred.entry.ID
-		}
-	}
-	return ""
 }
 
 // secrets are those of all entries and of the brokers before.

@@ -54,31 +54,6 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
-func TestAttaches(t *testing.T) {
-	v1 := with(bearer("api.test"), func(e *Entry) { e.Targets[0].Path = "/v1" })
-	swap := with(bearer("swap.test"), func(e *Entry) { e.ID, e.Inject = "swap", "placeholder" })
-	b := newBroker(t, oneSecret, v1, swap)
-	for _, c := range []struct {
-		method, scheme, host string
-		port                 int
-		target, want         string
-	}{
-		{"GET", "https", "api.test", 0, "/v1/a?b", "api"},
-		{"POST", "https", "API.test", 443, "/v1", "api"},
-		{"GET", "https", "api.test", 443, "/v2", ""},
-		{"GET", "https", "api.test", 8443, "/v1", ""},
-		{"GET", "http", "api.test", 80, "/v1", ""},
-		{"OPTIONS", "https", "api.test", 443, "/v1", ""},
-		{"TRACE", "https", "api.test", 443, "/v1", ""},
-		{"GET", "https", "other.test", 443, "/v1", ""},
-		{"GET", "https", "swap.test", 443, "/", ""},
-	} {
-		if got := b.Attaches(c.method, c.scheme, c.host, c.port, c.target); got != c.want {
-			t.Errorf("%+v: %q", c, got)
-		}
-	}
-}
-
 func TestMask(t *testing.T) {
 	b := newBroker(t, oneSecret, bearer("api.test"))
 	ph := b.Placeholder("api", "")

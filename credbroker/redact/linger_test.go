@@ -19,6 +19,29 @@ func dripping(w *io.PipeWriter, gap time.Duration, pieces ...string) {
 	w.Close()
 }
 
+// step is a text and when it is there, in milliseconds.
+type step struct {
+	want string
+	at   time.Duration
+}
+
+// arrives reads a body whose texts come each at its time, and nothing behind
+// them.
+func arrives(t *testing.T, body io.ReadCloser, steps ...step) {
+	t.Helper()
+	start := time.Now()
+	for _, s := range steps {
+		readFor(t, body, s.want)
+		if at := time.Since(start); at != s.at*time.Millisecond {
+			t.Errorf("%q after %v, want %v ms", s.want, at, int(s.at))
+		}
+	}
+	if rest, err := io.ReadAll(body); len(rest) > 0 || err != nil {
+		t.Errorf("behind it: %q, %v", rest, err)
+	}
+	body.Close()
+}
+
 func TestLinger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, _ := config()
@@ -30,22 +53,7 @@ func TestLinger(t *testing.T) {
 			t.Fatal(err)
 		}
 		go dripping(w, 600*time.Millisecond, "please wait ", "more\nand ", "done")
-		start := time.Now()
-		for _, step := range []struct {
-			want string
-			at   time.Duration
-		}{
-			{"please wait ", 50}, {"more\n", 600}, {"and ", 650}, {"done", 1250},
-		} {
-			readFor(t, res.Body, step.want)
-			if at := time.Since(start); at != step.at*time.Millisecond {
-				t.Errorf("%q after %v, want %v ms", step.want, at, int(step.at))
-			}
-		}
-		if rest, err := io.ReadAll(res.Body); len(rest) > 0 || err != nil {
-			t.Errorf("behind it: %q, %v", rest, err)
-		}
-		res.Body.Close()
+		arrives(t, res.Body, step{"please wait ", 50}, step{"more\n", 600}, step{"and ", 650}, step{"done", 1250})
 	})
 }
 
@@ -118,22 +126,7 @@ func TestLingerInMessages(t *testing.T) {
 		}
 		long := message(0, "a message that is not whole")
 		go dripping(w, 100*time.Millisecond, "\x00\x00", "\x00\x00\x02ok", long[:20], long[20:])
-		start := time.Now()
-		for _, step := range []struct {
-			want string
-			at   time.Duration
-		}{
-			{message(0, "ok"), 100}, {long[:5], 200}, {long[5:20], 250}, {long[20:], 300},
-		} {
-			readFor(t, res.Body, step.want)
-			if at := time.Since(start); at != step.at*time.Millisecond {
-				t.Errorf("%q after %v, want %v ms", step.want, at, int(step.at))
-			}
-		}
-		if rest, err := io.ReadAll(res.Body); len(rest) > 0 || err != nil {
-			t.Errorf("behind it: %q, %v", rest, err)
-		}
-		res.Body.Close()
+		arrives(t, res.Body, step{message(0, "ok"), 100}, step{long[:5], 200}, step{long[5:20], 250}, step{long[20:], 300})
 	})
 }
 
