@@ -26,7 +26,7 @@ func (r *reader) detect(from int) {
 // time.
 func (r *reader) words(from int) {
 	p, step := r.p, r.set.step
-	gate, shift := r.set.grams.gate, r.set.grams.shift&63
+	gate, shift, key := r.set.grams.gate, r.set.grams.shift&63, r.set.grams.key
 	i := from &^ 7
 	for i+32 <= len(p) {
 		q := p[i : i+32 : i+32]
@@ -36,7 +36,7 @@ func (r *reader) words(from int) {
 		} else {
 			a, b, c, d = load(q, 0), load(q, step&7), load(q, 2*step&15), load(q, 3*step&15)
 		}
-		a, b, c, d = hash(a|fold)>>shift, hash(b|fold)>>shift, hash(c|fold)>>shift, hash(d|fold)>>shift
+		a, b, c, d = (a|fold)*key>>shift, (b|fold)*key>>shift, (c|fold)*key>>shift, (d|fold)*key>>shift
 		if gate[a]|gate[b]|gate[c]|gate[d] != 0 {
 			for k := i; k < i+4*step; k += step {
 				r.place = k
@@ -153,14 +153,11 @@ func isDigit(c byte) bool { return letterValue[c] != 0xFF || c == '\n' || c == '
 // after is 0.
 func (r *reader) textAround(i int, c byte, after int) {
 	var word [16]byte
-	if after == 0 || r.mayPair(c, i+after) {
+	if after == 0 || r.mayGoOn(c, i+after) {
 		r.textAhead(&word, 0, i, i)
 	}
 	for n := 1; r.set.brief && n < 8 && n <= i; n++ {
-		if n == 1 && after > 0 && r.p[i] != '=' && !r.set.grams.pair(r.p[i-1], c) {
-			return
-		}
-		if n > 1 && !r.set.grams.pair(r.p[i-n], r.p[i-n+1]) {
+		if !r.set.grams.may[r.p[i-n]] || n == 1 && after > 0 && r.p[i] != '=' && !r.set.grams.may[c] {
 			return
 		}
 		copy(word[:], r.p[i-n:i])
@@ -168,21 +165,24 @@ func (r *reader) textAround(i int, c byte, after int) {
 	}
 }
 
-// mayPair tells whether c and what may be read at i are two bytes in a row of
-// some gram. Most escapes end here, so it does not read what is hard to.
-func (r *reader) mayPair(c byte, i int) bool {
+// mayGoOn tells whether c and what may be read at i may be part of a secret. Most
+// escapes end here, so it does not read what is hard to.
+func (r *reader) mayGoOn(c byte, i int) bool {
 	if i >= len(r.p) {
 		return false
 	}
-	next, g := r.p[i], &r.set.grams
-	if g.pair(c, next) || next == '+' && r.set.spaced {
+	next, may := r.p[i], &r.set.grams.may
+	if !may[c] {
+		return false
+	}
+	if may[next] || next == '+' && r.set.spaced {
 		return true
 	}
 	if !isLead[next] {
 		return false
 	}
 	v, n := single(r.p, i)
-	return n == 0 && next != '%' || n > 0 && g.pair(c, v) || next == '=' && softBreak(r.p, i) > 0
+	return n == 0 && next != '%' || n > 0 && may[v] || next == '=' && softBreak(r.p, i) > 0
 }
 
 // digitsAround looks up every word of eight digits that the escape or line break
@@ -235,8 +235,25 @@ func (r *reader) digitsAround(i int) {
 
 // textAhead reads on at i, where n bytes of a word that begins at start are
 // known, and explores what the word may be part of. A soft line break may come
-// first. It gives up at a pair of bytes that no gram holds.
+// first. It gives up at a byte that no secret holds.
 func (r *reader) textAhead(word *[16]byte, n, i, start int) {
+	for p, may := r.p, &r.set.grams.may; n < 8 && i < len(p); { // as long as it can be read in one way
+		c, k := p[i], 1
+		if isLead[c] {
+			if may[c] && (n > 0 || i != start) {
+				break
+			}
+			c, k = single(p, i)
+		}
+		if k == 0 || c == '+' {
+			break
+		}
+		if !may[c] {
+			return
+		}
+		word[n] = c
+		n, i = n+1, i+k
+	}
 	if n >= 8 {
 		for _, e := range r.set.grams.of(load(word[:], 0)) {
 			if e.read == asText {
@@ -268,8 +285,8 @@ func (r *reader) textAhead(word *[16]byte, n, i, start int) {
 		u := &units[k]
 		*(*[8]byte)(word[n:]) = u.b
 		fits := true
-		for m := max(n, 1); m < min(n+int(u.k), 8) && fits; m++ {
-			fits = r.set.grams.pair(word[m-1], word[m])
+		for m := n; m < min(n+int(u.k), 8) && fits; m++ {
+			fits = r.set.grams.may[word[m]]
 		}
 		if fits {
 			r.textAhead(word, n+int(u.k), i+int(u.n), start)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 )
 
@@ -39,11 +40,21 @@ const fold = 0x2020202020202020
 
 // grams is a set of grams behind a table that tells most words that are none
 // of them at the price of one load.
+//
+// A word that is one costs more than one that is none, and who can have a text of
+// his own sent by the origin, over and over, can measure that. So nothing less
+// than a gram may make a difference: where less is asked, it is whether a byte
+// may be part of a secret at all (may). And the hash has a key of its own: else
+// which words share a place with a gram would tell of eight bytes that nobody
+// guessed yet.
 type grams struct {
-	gate  []uint8         // by hash, a bit of a second hash for each gram
-	shift uint            // of the hash, for the length of gate
-	list  []gram          // by word
-	pairs [1 << 10]uint64 // bits of the pairs of bytes that the text grams hold
+	gate  []uint8 // by hash, a bit of a second hash for each gram
+	shift uint    // of the hash, for the length of gate
+	key   uint64  // of the hash, odd
+	list  []gram  // by word
+	// may tells the bytes that a secret may be made of: every letter and digit,
+	// and of the others those that are in one.
+	may [256]bool
 }
 
 // Of the gate 16 KiB stay in a core's nearest cache; sets of many secrets get
@@ -54,19 +65,19 @@ func (g *grams) open() {
 	size := min(max(leastGate, bits.Len(uint(len(g.list)))+5), mostGate)
 	g.gate, g.shift = make([]uint8, 1<<size), uint(64-size)
 	for _, e := range g.list {
-		h := hash(e.word)
+		h := g.hash(e.word)
 		g.gate[h>>g.shift] |= gateBit(h)
 	}
 }
 
-func hash(word uint64) uint64 { return word * 0x9E3779B97F4A7C15 }
+func (g *grams) hash(word uint64) uint64 { return word * g.key }
 
 // gateBit takes the bits below those that any gate is indexed with.
 func gateBit(h uint64) uint8 { return 1 << (h >> (61 - mostGate) & 7) }
 
 // passes tells whether a folded word may be a gram.
 func (g *grams) passes(word uint64) bool {
-	h := hash(word)
+	h := g.hash(word)
 	return g.gate[h>>(g.shift&63)]&gateBit(h) != 0
 }
 
@@ -87,20 +98,21 @@ func (g *grams) of(word uint64) []gram {
 	return g.list[lo:hi]
 }
 
-// pair tells whether some text gram holds these bytes in a row.
-func (g *grams) pair(a, b byte) bool {
-	k := uint(a)<<8 | uint(b)
-	return g.pairs[k>>6]>>(k&63)&1 != 0
-}
-
 func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i:]) }
 
 // build fills g with the grams of the part of each secret that is looked for
 // first. A find is min bytes at least, wherever it begins, so it holds 16 bytes
 // of every such part; for long secrets 16 bytes from the middle are enough.
 func (g *grams) build(secrets []pattern) {
+	g.key = rand.Uint64() | 1
+	for c := range g.may {
+		g.may[c] = isWord(byte(c))
+	}
 	for k := range secrets {
 		p := &secrets[k]
+		for _, c := range p.value {
+			g.may[c] = true
+		}
 		lo, hi := p.core()
 		for j := lo; j+8 <= hi; j++ {
 			g.text(uint16(k), p.value, j)
@@ -143,10 +155,6 @@ func (g *grams) add(word [8]byte, e gram) {
 
 func (g *grams) text(pat uint16, v []byte, j int) {
 	g.add([8]byte(v[j:]), gram{pat: pat, read: asText, j: int32(j)})
-	for k := j; k < j+7; k++ {
-		at := uint(v[k])<<8 | uint(v[k+1])
-		g.pairs[at>>6] |= 1 << (at & 63)
-	}
 }
 
 // hex adds the grams that begin with the first or the second digit of a byte.
