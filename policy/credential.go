@@ -143,11 +143,11 @@ func (c *credential) identity() {
 		var at []spot
 		if isText(v) {
 			x.Env, at = []string{v.node.Value}, []spot{v.spot()}
-			if why := variableName(v.node.Value); why != "" {
+			if why := placeholderName(v.node.Value); why != "" {
 				c.fail(v.spot(), KindValue, "%s", why)
 			}
 		} else if v.node.Kind == sequenceKind {
-			x.Env, at = c.strings(v, "names of variables", variableName)
+			x.Env, at = c.strings(v, "names of variables", placeholderName)
 		} else {
 			c.mistyped(v, "text or a list of names")
 		}
