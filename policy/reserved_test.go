@@ -13,7 +13,7 @@ func TestReservedVariables(t *testing.T) {
 	for _, name := range []string{"PATH", "HOME", "https_proxy", "LD_PRELOAD", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "SSL_CERT_FILE"} {
 		text := "sandbox:\n  egress_rules: [\"GET a.test/**\"]\n  credential_proxy:\n  - {type: https_bearer, target: a.test, source: {env: S}, env: " + name + "}\n"
 		_, problems := Load("egressd.yaml", []byte(text), Options{})
-		if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "4:64: error bad_value: "+name) {
+		if err := problems.Err(); err == nil || !strings.Contains(err.Error(), "4:65: error bad_value: "+name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
