@@ -9,6 +9,7 @@ import (
 
 	"github.com/egressd/egressd/credbroker"
 	secrets "github.com/egressd/egressd/credbroker/source"
+	"github.com/egressd/egressd/credbroker/token"
 	"github.com/egressd/egressd/netns/mount"
 	"github.com/egressd/egressd/policy"
 )
@@ -41,11 +42,9 @@ func namedSecrets(p *policy.Policy, home string) []string {
 func ownSecrets(e credbroker.Entry, home string) []string {
 	var list []string
 	if e.Type == credbroker.DatabricksCLI {
-		file := os.Getenv("DATABRICKS_CONFIG_FILE")
-		if file == "" {
-			file = "~/.databrickscfg"
+		if file, err := token.ProfilesPath(os.Getenv, home); err == nil { // else there is no start
+			list = append(list, file)
 		}
-		list = append(list, policy.Expand(file, "", home))
 	}
 	for _, s := range sourcesOf(e) {
 		if s.Vault != nil {
