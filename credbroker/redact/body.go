@@ -8,8 +8,12 @@ import (
 )
 
 // readSize is how much of an origin's body is read at a time, in bytes: twice
-// what one record of TLS brings.
-const readSize = 32 << 10
+// what one record of TLS brings. A text is read by leastRead first, and by twice
+// as much as often as that was all there, since what it is read into is kept.
+const (
+	readSize  = 32 << 10
+	leastRead = 4 << 10
+)
 
 var reads = sync.Pool{New: func() any { return new([readSize]byte) }}
 
@@ -22,17 +26,22 @@ type body struct {
 	sieve *sieve
 	set   *scan.Set // that scan was renewed with, nil before
 	ahead *ahead    // nil without linger
+	text  inPlace   // nil where the scanner is given a copy
 
 	buffer *[readSize]byte
+	size   int    // of the next read of a text
+	ended  error  // behind what a text let go last
 	out    []byte // what may go out
 	gone   int    // how much of it did
 	err    error  // behind out
 }
 
 func newBody(from *origin, src io.Reader, s *sieve, scan scanner) *body {
-	b := &body{from: from, src: src, scan: scan, sieve: s}
+	b := &body{from: from, src: src, scan: scan, sieve: s, size: leastRead}
 	if s.Linger > 0 {
 		b.ahead = newAhead(src, s.Linger)
+	} else if p, ok := scan.(plain); ok {
+		b.text, _ = p.stream.(inPlace)
 	}
 	return b
 }
@@ -67,6 +76,10 @@ func (b *body) fill() {
 		b.ahead.taken(chunk)
 		return
 	}
+	if b.text != nil {
+		b.fillText()
+		return
+	}
 	if b.buffer == nil {
 		b.buffer = reads.Get().(*[readSize]byte)
 	}
@@ -78,16 +91,37 @@ func (b *body) fill() {
 	}
 }
 
+// fillText reads into the scanner's own memory, and gives out of it.
+func (b *body) fillText() {
+	if b.out = nil; b.ended != nil {
+		b.take(nil, b.ended)
+		return
+	}
+	room := b.text.Room(b.size)
+	n, err := b.src.Read(room)
+	if n == b.size {
+		b.size = min(2*b.size, readSize)
+	}
+	b.renew()
+	b.out, b.ended = b.text.Take(n), err
+}
+
+// renew has the scanner know what was fetched in the meantime.
+func (b *body) renew() {
+	if b.sieve.Renewed == nil {
+		return
+	}
+	if set, _ := b.sieve.Renewed(); set != b.set {
+		b.set = set
+		b.scan.Renew(set)
+	}
+}
+
 // take scans what came. Where the origin ended, be it too early, what was held
 // goes out: it is scanned to its end. Behind what cannot be scanned nothing
 // does.
 func (b *body) take(p []byte, err error) {
-	if b.sieve.Renewed != nil {
-		if set, _ := b.sieve.Renewed(); set != b.set {
-			b.set = set
-			b.scan.Renew(set)
-		}
-	}
+	b.renew()
 	var refused error
 	if b.out, refused = b.scan.Write(b.out, p); refused != nil {
 		b.err = refused

@@ -20,6 +20,15 @@ type stream interface {
 	Renew(set *scan.Set)
 }
 
+// inPlace is a stream that is read into, and gives out what it was read, without
+// a copy.
+type inPlace interface {
+	// Room is space for the next bytes; it ends what Take gave out.
+	Room(n int) []byte
+	// Take is Write of the first n bytes of that space.
+	Take(n int) []byte
+}
+
 // scanner makes the bytes of an answer safe as they come, whatever they are
 // framed in.
 type scanner interface {

@@ -351,10 +351,14 @@ func (r *reader) widen(f *find) {
 }
 
 // escaped tells whether an odd number of backslashes ends before i.
-func (r *reader) escaped(i int) bool {
+func (r *reader) escaped(i int) bool { return oddBefore(r.p, i, r.odd) }
+
+// oddBefore tells whether an odd number of backslashes ends before i; odd says
+// it of what stands before p.
+func oddBefore(p []byte, i int, odd bool) bool {
 	n := 0
-	for n < i && r.p[i-1-n] == '\\' {
+	for n < i && p[i-1-n] == '\\' {
 		n++
 	}
-	return (n&1 == 1) != (n == i && r.odd)
+	return (n&1 == 1) != (n == i && odd)
 }

@@ -38,6 +38,7 @@ type Stream struct {
 	odd    bool   // an odd number of backslashes ends before buf
 	pure   bool   // the line that buf begins in was of base64 letters till there
 	news   []string
+	spare  []byte // what a Take gave out that was not as it came
 }
 
 // Stream begins the scan of one body.
@@ -75,6 +76,43 @@ func (s *Stream) Write(dst, p []byte) []byte {
 	return dst
 }
 
+// Room is space of n bytes for the next ones, which Take is told of. It ends
+// what an earlier Take gave out.
+func (s *Stream) Room(n int) []byte {
+	s.drop()
+	at := len(s.buf)
+	s.buf = slices.Grow(s.buf, n)
+	return s.buf[at : at+n : at+n]
+}
+
+// Take is Write of the first n bytes of the Room, without a copy of them: what
+// may go out now stands where it was read, or where something was replaced in
+// memory of the Stream's own, until the next call for Room.
+func (s *Stream) Take(n int) []byte {
+	s.buf = s.buf[:len(s.buf)+n]
+	hold := s.set.Hold()
+	if hold == 0 {
+		out := s.buf
+		s.buf = s.buf[:0]
+		return out
+	}
+	border := len(s.buf) - (hold - 1)
+	if s.mode == Text {
+		border = max(border, s.lineBorder(border))
+	}
+	if border <= s.out {
+		return nil
+	}
+	at := s.out
+	found, asItCame := s.look(s.spare[:0], border)
+	s.from = s.again()
+	if asItCame {
+		return s.buf[at:border:border]
+	}
+	s.spare = found
+	return found
+}
+
 // EndMessage ends a message of a Framed stream: all of it goes out, and no find
 // reaches over its end.
 func (s *Stream) EndMessage(dst []byte) []byte {
@@ -100,13 +138,27 @@ func (s *Stream) Entries() []string {
 	return news
 }
 
-// emit lets what is before border go out. Finds that begin before it are known
-// whole, unless a line break or a Release made the border.
+// emit lets what is before border go out.
 func (s *Stream) emit(dst []byte, border int) []byte {
 	if border <= s.out {
 		return dst
 	}
 	at := s.out
+	dst, asItCame := s.look(dst, border)
+	if asItCame {
+		dst = append(dst, s.buf[at:border]...)
+	}
+	s.from = s.again()
+	s.drop()
+	return dst
+}
+
+// look scans for what goes out before border, and appends it where it is not as
+// it came. Finds that begin before border are known whole, unless a line break
+// or a Release made it.
+func (s *Stream) look(dst []byte, border int) (out []byte, asItCame bool) {
+	at := s.out
+	asItCame = true
 	for _, f := range s.reader.scan(s.buf, s.from, s.odd) {
 		if f.end <= at {
 			continue
@@ -127,25 +179,28 @@ func (s *Stream) emit(dst []byte, border int) []byte {
 			dst = append(dst, s.buf[at:f.start]...)
 			dst = append(dst, s.set.instead(f)...)
 		}
-		at = end
+		at, asItCame = end, false
 	}
-	dst = append(dst, s.buf[at:border]...)
+	if !asItCame {
+		dst = append(dst, s.buf[at:border]...)
+	}
 	s.out = border
-	s.keep()
-	return dst
+	return dst, asItCame
 }
 
-// keep drops what no find can begin in any more, once it is most of the buffer,
-// and settles from where on the next scan looks: what it explored it must
+// again is from where on the next scan looks: what this one explored it must
 // explore again, and the last look-ups may have lacked what comes next.
-func (s *Stream) keep() {
-	s.from = max(0, min(s.reader.first, len(s.buf)-lookAhead))
-	drop := (s.out - (s.set.hold - 1)) &^ 7
+func (s *Stream) again() int { return max(0, min(s.reader.first, len(s.buf)-lookAhead)) }
+
+// drop takes out of the buffer what no find can begin in any more, once it is
+// most of it.
+func (s *Stream) drop() {
+	drop := (s.out - (s.set.Hold() - 1)) &^ 7
 	if drop <= len(s.buf)/2 {
 		return
 	}
 	s.pure = s.pureBefore(drop)
-	s.odd = s.reader.escaped(drop)
+	s.odd = oddBefore(s.buf, drop, s.odd)
 	s.buf = slices.Delete(s.buf, 0, drop)
 	s.out, s.from, s.noted = s.out-drop, max(0, s.from-drop), s.noted-drop
 }

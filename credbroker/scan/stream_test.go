@@ -36,6 +36,10 @@ func TestStreamAgainstDefinition(t *testing.T) {
 func checkStream(t *testing.T, s *Set, secrets []Secret, p []byte, cuts []int, mode Mode, linger bool) {
 	t.Helper()
 	real, want := s.Stream(mode), naiveStream{secrets: secrets, hold: s.Hold(), mode: mode}
+	inPlace := s.Stream(mode)
+	took := func(p []byte) []byte {
+		return bytes.Clone(inPlace.Take(copy(inPlace.Room(len(p)+3), p)))
+	}
 	check := func(did string, got, want []byte) {
 		t.Helper()
 		if !bytes.Equal(got, want) {
@@ -44,16 +48,41 @@ func checkStream(t *testing.T, s *Set, secrets []Secret, p []byte, cuts []int, m
 	}
 	at := 0
 	for _, cut := range cuts {
-		check("written", real.Write(nil, p[at:cut]), want.write(p[at:cut]))
+		now := want.write(p[at:cut])
+		check("written", real.Write(nil, p[at:cut]), now)
+		check("taken", took(p[at:cut]), now)
 		if real.Held() != len(want.all)-want.out {
 			t.Fatalf("held %d, want %d", real.Held(), len(want.all)-want.out)
 		}
 		if linger && cut%3 == 0 {
-			check("released", real.Release(nil), want.release())
+			now := want.release()
+			check("released", real.Release(nil), now)
+			check("released where it was taken", inPlace.Release(nil), now)
 		}
 		at = cut
 	}
-	check("closed", real.Close(nil), want.release())
+	end := want.release()
+	check("closed", real.Close(nil), end)
+	check("closed where it was taken", inPlace.Close(nil), end)
+	if a, b := real.Entries(), inPlace.Entries(); !slices.Equal(a, b) {
+		t.Fatalf("entries %q, where it was taken %q", a, b)
+	}
+}
+
+// What a Take gave out stays until the next Room, and a set that holds nothing
+// passes everything on.
+func TestTakeOfNothing(t *testing.T) {
+	for _, s := range []*Set{nil, New(nil)} {
+		st := s.Stream(Text)
+		for _, text := range []string{"one\ntwo", "", "three"} {
+			if got := st.Take(copy(st.Room(16), text)); string(got) != text {
+				t.Errorf("got %q, want %q", got, text)
+			}
+		}
+		if got := st.Close(nil); len(got) > 0 {
+			t.Errorf("closing gave %q", got)
+		}
+	}
 }
 
 // Where no line is finished within it, a text comes out the same however it is
