@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bufio"
+	"cmp"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -129,13 +130,26 @@ func (a *answer) Write(p []byte) (int, error) {
 	if !a.wrote {
 		a.WriteHeader(http.StatusOK)
 	}
-	n, err := a.inner.Write(p)
+	n, err := a.send(p)
+	if err != nil {
+		a.gone = true
+	}
+	return n, err
+}
+
+// send writes p and what is to go out with it: a chunk of HTTP/1 at once.
+func (a *answer) send(p []byte) (n int, err error) {
+	chunk := a.length < 0 && !a.h2
+	if chunk {
+		a.x.client.gather.begin()
+	}
+	n, err = a.inner.Write(p)
 	total := a.count.Add(int64(n))
 	if err == nil && (a.length < 0 || total < a.length) {
 		err = a.FlushError()
 	}
-	if err != nil {
-		a.gone = true
+	if chunk {
+		err = cmp.Or(err, a.x.client.gather.end(a.x.client.Conn.Write))
 	}
 	return n, err
 }

@@ -26,6 +26,7 @@ type client struct {
 	pre      []byte // read ahead and not yet given out
 	target   target // what a tunnel was opened for; zero on the explicit door
 	wire     atomic.Pointer[wireConn]
+	gather   gather // of one answer's chunks
 
 	recorded atomic.Bool            // a request record speaks for this connection
 	fate     atomic.Pointer[string] // why no request came, where we decided that
@@ -76,6 +77,9 @@ func (c *client) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// Write passes bytes on, those of one chunk together.
+func (c *client) Write(p []byte) (int, error) { return c.gather.write(p, c.Conn.Write) }
 
 // CloseWrite ends our direction of the connection.
 func (c *client) CloseWrite() error {

@@ -280,6 +280,9 @@ func (u *upstream) dialTLS1(ctx context.Context, network, addr string) (net.Conn
 	if err != nil {
 		return nil, err
 	}
+	if below, ok := c.NetConn().(*prompt); ok {
+		return newPooled(&records{c, below}), nil
+	}
 	return newPooled(c), nil
 }
 
@@ -312,7 +315,13 @@ func (u *upstream) handshake(ctx context.Context, network, addr string, base *tl
 	if cert, ok := u.policy.ClientCertificates[host]; ok {
 		config.Certificates = []tls.Certificate{cert}
 	}
-	c := tls.Client(raw, config)
+	below := raw
+	if base == u.tls1 {
+		if p, ok := newPrompt(raw); ok {
+			below = p
+		}
+	}
+	c := tls.Client(below, config)
 	limited, cancel := context.WithTimeout(ctx, u.times.TLS)
 	defer cancel()
 	if err := c.HandshakeContext(limited); err != nil {
