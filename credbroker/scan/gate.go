@@ -2,9 +2,9 @@ package scan
 
 import "bytes"
 
-// lookAhead is how far behind an escape the gate may look: eight digits, each
+// lookAhead is how far behind an escape the gate may look: sixteen digits, each
 // behind a line break, every byte of which is an entity.
-const lookAhead = 8 * 3 * maxEscape
+const lookAhead = 16 * 3 * maxEscape
 
 // detect explores every node that a find between from and the end of p must
 // come through. A find is 16 bytes of some secret's core at least. Without an
@@ -37,24 +37,47 @@ func (r *reader) words(from int) {
 			a, b, c, d = load(q, 0), load(q, step&7), load(q, 2*step&15), load(q, 3*step&15)
 		}
 		a, b, c, d = (a|fold)*key>>shift, (b|fold)*key>>shift, (c|fold)*key>>shift, (d|fold)*key>>shift
-		if gate[a]|gate[b]|gate[c]|gate[d] != 0 {
-			for k := i; k < i+4*step; k += step {
-				r.place = k
-				r.word(k)
-			}
+		x, y, z, w := gate[a], gate[b], gate[c], gate[d]
+		if (x|y|z|w)&onceBits|(x&y|y&z|z&w)&twiceBits != 0 {
+			r.row(i, 4)
 		}
 		i += 4 * step
 	}
-	for ; i+8 <= len(p); i += step {
-		r.place = i
-		r.word(i)
+	for ; i+8 <= len(p); i += 4 * step {
+		r.row(i, min(4, (len(p)-i-8)/step+1))
 	}
 }
 
-// word explores what the eight bytes at i may be part of.
-func (r *reader) word(i int) {
-	for _, e := range r.set.grams.of(load(r.p, i)) {
-		r.explore(e.pat, e.read, e.r, i+int(e.off), int(e.j))
+// row explores what up to four words from i on may be part of.
+func (r *reader) row(i, n int) {
+	var kinds [6]uint8
+	for k := range n {
+		kinds[k+1] = r.set.grams.kinds(load(r.p, i+k*r.set.step))
+	}
+	for k := range n {
+		r.place = i + k*r.set.step
+		beside := kinds[k] | kinds[k+2]
+		r.word(r.place, kinds[k+1]&(onceBits|beside))
+	}
+}
+
+// once explores what the eight bytes at i may be part of by themselves.
+func (r *reader) once(i int) {
+	if i >= 0 {
+		r.word(i, r.set.grams.kinds(load(r.p, i))&onceBits)
+	}
+}
+
+// word explores what the eight bytes at i may be part of, of these kinds.
+func (r *reader) word(i int, kinds uint8) {
+	if kinds == 0 {
+		return
+	}
+	g := &r.set.grams
+	for _, e := range g.of(load(r.p, i)) {
+		if g.bit(g.hash(e.word), e.read)&kinds != 0 {
+			r.explore(e.pat, e.read, e.r, i+int(e.off), int(e.j))
+		}
 	}
 }
 
@@ -116,9 +139,7 @@ func (r *reader) escape(c byte, i int) {
 		v, n = single(r.p, i)
 	}
 	r.place = i
-	if i >= 8 {
-		r.word(i - 8)
-	}
+	r.once(i - 8)
 	if c != '\n' {
 		r.textAround(i, v, n)
 	}
@@ -126,9 +147,8 @@ func (r *reader) escape(c byte, i int) {
 		return
 	}
 	if i > 0 && r.p[i-1] == '\r' {
-		if i--; i >= 8 {
-			r.word(i - 8)
-		}
+		i--
+		r.once(i - 8)
 	}
 	r.digitsAround(i)
 }
@@ -186,34 +206,30 @@ func (r *reader) mayGoOn(c byte, i int) bool {
 }
 
 // digitsAround looks up every word of eight digits that the escape or line break
-// at i is part of or stands beside. It goes on as long as more of them come, so
-// that each is read once, and stops where eight digits stood as such.
+// at i is part of or stands beside, or one beside such a word. It goes on as long
+// as more of them come, so that each is read once, and stops where enough digits
+// stood as such.
 func (r *reader) digitsAround(i int) {
-	if i < r.walked {
+	if i < r.walked || r.fewMarks(i) {
 		return
 	}
 	p, g := r.p, &r.set.grams
-	if !r.set.brief && (p[i] == '\n' || p[i] == '\r') { // most often in lines of text
-		next := i + r.set.lineBreak(p, i)
-		if next+8 <= len(p) && allLetters(load(p, next)) {
-			r.word(next)
-			return
-		}
+	enough := 8
+	if g.twice {
+		enough = 16
 	}
 	var at [8]int32
 	var word uint64
-	n := 0
-	for n < 7 && n < i && letterValue[p[i-1-n]] != 0xFF {
-		n++
+	var hexes uint32 // a bit for each of the last words that may be hex
+	n, end := 0, i
+	for i-end < enough-1 && end > 0 && letterValue[p[end-1]] != 0xFF {
+		end--
 	}
-	for k := range n {
-		at[k] = int32(i - n + k)
-		word = word>>8 | uint64(p[i-n+k])<<56
-	}
-	end := i
-	for plain := 0; plain < 8; plain++ {
-		d := r.digitOn(end)
-		if d.next == 0 {
+	for plain := end - i; plain < enough; plain++ {
+		d := digit{at: end, next: end + 1}
+		if end < i {
+			d.c = p[end]
+		} else if d = r.digitOn(end); d.next == 0 {
 			break
 		}
 		if d.next-end > 1 {
@@ -221,16 +237,47 @@ func (r *reader) digitsAround(i int) {
 		}
 		word, at[n&7] = word>>8|uint64(d.c)<<56, int32(d.at)
 		n, end = n+1, d.next
-		if n < 8 || !g.passes(word|fold) {
+		if n < 8 {
+			continue
+		}
+		kinds := g.kinds(word)
+		hexes = hexes<<1 | uint32(kinds&hexBit)
+		if kinds &= onceBits | uint8(hexes>>8); kinds == 0 {
 			continue
 		}
 		for _, e := range g.of(word) {
-			if e.read == asHex || e.read == asBase64 {
+			if (e.read == asHex || e.read == asBase64) && g.bit(g.hash(e.word), e.read)&kinds != 0 {
 				r.explore(e.pat, e.read, e.r, int(at[(n+int(e.off))&7]), int(e.j))
 			}
 		}
 	}
 	r.walked = end
+}
+
+// fewMarks looks up the words around a line break at i, where the next sixteen
+// bytes are digits as such: that is how most lines of text are. It is false where
+// they are not.
+func (r *reader) fewMarks(i int) bool {
+	p, g := r.p, &r.set.grams
+	if r.set.brief || p[i] != '\n' && p[i] != '\r' {
+		return false
+	}
+	next := i + r.set.lineBreak(p, i)
+	if next+16 > len(p) || !allLetters(load(p, next)) || !allLetters(load(p, next+8)) {
+		return false
+	}
+	var before [2]uint8
+	for k := range before {
+		if at := i - 16 + 8*k; at >= 0 {
+			before[k] = g.kinds(load(p, at))
+		}
+	}
+	first, second := g.kinds(load(p, next)), g.kinds(load(p, next+8))
+	r.word(next, first&(onceBits|hexBit&(before[1]|second)))
+	if before[1] != 0 {
+		r.word(i-8, before[1]&hexBit&(before[0]|first))
+	}
+	return true
 }
 
 // textAhead reads on at i, where n bytes of a word that begins at start are
@@ -255,7 +302,11 @@ func (r *reader) textAhead(word *[16]byte, n, i, start int) {
 		n, i = n+1, i+k
 	}
 	if n >= 8 {
-		for _, e := range r.set.grams.of(load(word[:], 0)) {
+		whole := load(word[:], 0)
+		if r.set.grams.kinds(whole)&onceBits == 0 {
+			return
+		}
+		for _, e := range r.set.grams.of(whole) {
 			if e.read == asText {
 				r.explore(e.pat, e.read, 0, start, int(e.j))
 			}

@@ -51,6 +51,7 @@ type grams struct {
 	gate  []uint8 // by hash, a bit of a second hash for each gram
 	shift uint    // of the hash, for the length of gate
 	key   uint64  // of the hash, odd
+	twice bool    // grams of hex and UTF-16 count only where two stand in a row
 	list  []gram  // by word
 	// may tells the bytes that a secret may be made of: every letter and digit,
 	// and of the others those that are in one.
@@ -66,27 +67,45 @@ func (g *grams) open() {
 	g.gate, g.shift = make([]uint8, 1<<size), uint(64-size)
 	for _, e := range g.list {
 		h := g.hash(e.word)
-		g.gate[h>>g.shift] |= gateBit(h)
+		g.gate[h>>g.shift] |= g.bit(h, e.read)
 	}
 }
 
 func (g *grams) hash(word uint64) uint64 { return word * g.key }
 
-// gateBit takes the bits below those that any gate is indexed with.
-func gateBit(h uint64) uint8 { return 1 << (h >> (61 - mostGate) & 7) }
+// The bits of the gate. A gram of hex or UTF-16 is only four bytes of a secret,
+// which can be guessed; but the shortest find is three such words long, and two
+// in a row are eight bytes.
+const (
+	onceBits  = 0x3F // of grams that count by themselves, by a second hash
+	hexBit    = 0x40
+	utf16Bit  = 0x80
+	twiceBits = hexBit | utf16Bit
+)
 
-// passes tells whether a folded word may be a gram.
-func (g *grams) passes(word uint64) bool {
-	h := g.hash(word)
-	return g.gate[h>>(g.shift&63)]&gateBit(h) != 0
+// bit is that of a gram of some reading.
+func (g *grams) bit(h uint64, read reading) uint8 {
+	switch {
+	case g.twice && read == asHex:
+		return hexBit
+	case g.twice && read.utf16():
+		return utf16Bit
+	}
+	return onceBit(h)
 }
 
-// of are the grams of a word, which is folded here.
+// onceBit takes the bits of a hash below those that any gate is indexed with.
+func onceBit(h uint64) uint8 { return 1 << ((h >> (61 - mostGate) & 7) * 6 >> 3) }
+
+// kinds are the bits of what a word may be a gram of.
+func (g *grams) kinds(word uint64) uint8 {
+	h := g.hash(word | fold)
+	return g.gate[h>>(g.shift&63)] & (onceBit(h) | twiceBits)
+}
+
+// of are the grams of a word.
 func (g *grams) of(word uint64) []gram {
 	word |= fold
-	if !g.passes(word) {
-		return nil
-	}
 	lo, ok := slices.BinarySearchFunc(g.list, word, func(e gram, w uint64) int { return cmp.Compare(e.word, w) })
 	if !ok {
 		return nil
@@ -105,6 +124,7 @@ func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i:]) }
 // of every such part; for long secrets 16 bytes from the middle are enough.
 func (g *grams) build(secrets []pattern) {
 	g.key = rand.Uint64() | 1
+	g.twice = stepFor(secrets) == 8
 	for c := range g.may {
 		g.may[c] = isWord(byte(c))
 	}

@@ -20,10 +20,11 @@ func TestPartsTellNothing(t *testing.T) {
 		}
 		return b.String()
 	}
-	for _, form := range []string{"%%%02x", `\u%04x`, "&#%d;", "=%02X", `\x%02x`} {
+	for _, form := range []string{"%%%02x", `\u%04x`, "&#%d;", "=%02X", `\x%02x`, "%02x", "%c\x00", "\x00%c"} {
 		for _, c := range []struct{ right, wrong string }{
 			{secret[15:17], "9a"},
 			{secret[15:18], "9aK"},
+			{secret[14:18], "9aKq"},
 			{secret[14:20], "9aKq1Z"},
 		} {
 			texts := [2][]byte{}
