@@ -33,6 +33,7 @@ func swap(t *testing.T, name string, make ...func(string) error) {
 			_ = os.Rename(name, fmt.Sprintf("%s.old%d", name, n))
 			_ = os.Rename(next, name)
 			_ = os.RemoveAll(fmt.Sprintf("%s.old%d", name, n))
+			time.Sleep(time.Duration(n%4) * 50 * time.Microsecond)
 		}
 	})
 }
@@ -48,11 +49,11 @@ func dir(text string) func(string) error {
 	}
 }
 
-// under calls do until some time is over, and fails if one call takes long:
-// nothing waits for a FIFO.
-func under(t *testing.T, do func()) {
+// under calls do until some time is over and enough is true, and fails if one
+// call takes long: nothing waits for a FIFO.
+func under(t *testing.T, do func(), enough func() bool) {
 	t.Helper()
-	for end := time.Now().Add(400 * time.Millisecond); time.Now().Before(end); {
+	for begin := time.Now(); time.Since(begin) < 400*time.Millisecond || !enough() && time.Since(begin) < 30*time.Second; {
 		done := make(chan bool)
 		go func() { do(); close(done) }()
 		select {
@@ -62,6 +63,8 @@ func under(t *testing.T, do func()) {
 		}
 	}
 }
+
+func always() bool { return true }
 
 // Whatever a name is swapped for while it is read, what comes back is the good
 // file or an error: never the file outside, never the hidden neighbour.
@@ -117,7 +120,7 @@ func TestSwapRead(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			})
+			}, func() bool { return got > 0 })
 			if got == 0 {
 				t.Error("the good file was never read")
 			}
@@ -151,7 +154,7 @@ func TestSwapWrite(t *testing.T) {
 					}
 					_ = f.Update(path, 100, func([]byte) ([]byte, error) { return []byte("written"), nil })
 				}
-			})
+			}, func() bool { return done > 0 })
 			if done == 0 {
 				t.Error("nothing was ever written")
 			}
@@ -190,7 +193,7 @@ func TestSwapUp(t *testing.T) {
 		if text, err := f.ReadFile("x/d/e/../../secret", 100); err == nil && string(text) != "good" {
 			t.Errorf("%q", text)
 		}
-	})
+	}, always)
 	stop.Store(true)
 	wait.Wait()
 }
@@ -216,7 +219,7 @@ func TestAtomic(t *testing.T) {
 		if got, err := os.ReadFile(top + "/f"); err != nil || string(got) != texts[0] && string(got) != texts[1] {
 			t.Errorf("%d bytes: %v", len(got), err)
 		}
-	})
+	}, always)
 	stop.Store(true)
 	wait.Wait()
 	if names, err := os.ReadDir(top); err != nil || len(names) != 1 {

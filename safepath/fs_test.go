@@ -389,6 +389,9 @@ func TestWalk(t *testing.T) {
 			if e.Info.IsDir() {
 				name += "/"
 			}
+			if ok := e.Path == e.Below || e.Below != "" && strings.HasSuffix(e.Path, "/"+e.Below) || e.Path == start && e.Below == ""; !ok || start == "." && e.Path != e.Below {
+				t.Errorf("%q is %q below the start", e.Path, e.Below)
+			}
 			if e.Again {
 				name += " again"
 			}
@@ -430,6 +433,15 @@ func TestWalk(t *testing.T) {
 		if _, err := f.Walk(t.Context(), start, none, func(Entry) error { return nil }); err == nil {
 			t.Errorf("%s was walked", start)
 		}
+	}
+	inside := 0
+	if _, err := f.Walk(t.Context(), ".", none, func(e Entry) error {
+		if strings.Contains(e.Path, "/") {
+			inside++
+		}
+		return fs.SkipDir
+	}); err != nil || inside != 0 {
+		t.Errorf("%d visits below folders: %v", inside, err)
 	}
 	n := 0
 	if _, err := f.Walk(t.Context(), ".", none, func(Entry) error { n++; return fs.SkipAll }); err != nil || n != 1 {

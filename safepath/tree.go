@@ -23,6 +23,8 @@ const (
 type Entry struct {
 	// Path is how it is shown: relative to Cwd, or absolute outside it.
 	Path string
+	// Below is Path from where the walk started; empty for that itself.
+	Below string
 	// Real is its path without links.
 	Real string
 	// Again says that it was come to by a link and is, or was, come to by its
@@ -47,7 +49,8 @@ func (e Entry) Open() (*File, error) {
 // A name that skip is true for is left out with what is below it; a link that
 // leaves what is granted, or leads to nothing, is left out too. What could not
 // be read, or is too deep, is counted in missed. visit ends the walk with an
-// error, and without one with [fs.SkipAll].
+// error, without one with [fs.SkipAll], and keeps it out of a folder with
+// [fs.SkipDir].
 func (f *FS) Walk(ctx context.Context, start string, skip func(name string) bool, visit func(Entry) error) (missed int, err error) {
 	t := &tree{ctx: ctx, fs: f, skip: skip, visit: visit}
 	var found place
@@ -67,11 +70,11 @@ func (f *FS) Walk(ctx context.Context, start string, skip func(name string) bool
 		if err := f.readable(p); err != nil {
 			return err
 		}
-		return t.visit(Entry{Path: f.shownAs(start, p.real), Real: p.real, Info: p.info, at: p})
+		return over(visit(Entry{Path: f.shownAs(start, p.real), Real: p.real, Info: p.info, at: p}))
 	})
 	if err == nil && found.dir != nil {
-		t.walked = []string{found.real}
-		err = errors.Join(t.folder(found.dir, found.real, f.shownAs(start, found.real), found.access, 0), found.dir.Close())
+		t.walked, t.shown = []string{found.real}, f.shownAs(start, found.real)
+		err = errors.Join(t.folder(found.dir, found.real, t.shown, found.access, 0), found.dir.Close())
 		if err == nil {
 			err = t.follow()
 		}
@@ -99,6 +102,7 @@ type tree struct {
 	fs     *FS
 	skip   func(string) bool
 	visit  func(Entry) error
+	shown  string // how the start is shown
 	links  []Entry
 	walked []string // real paths of folders that were walked from
 	missed int
@@ -142,7 +146,7 @@ func (t *tree) one(p place, depth int) error {
 	if err != nil {
 		return nil // gone meanwhile
 	}
-	e := Entry{Path: p.path, Real: p.real, Info: p.info, at: p}
+	e := Entry{Path: p.path, Below: t.below(p.path), Real: p.real, Info: p.info, at: p}
 	switch {
 	case p.info.Mode()&fs.ModeSymlink != 0:
 		if p.access >= Read && len(t.links) < maxQueued {
@@ -150,11 +154,13 @@ func (t *tree) one(p place, depth int) error {
 		}
 		return nil
 	case p.info.Mode().IsRegular() && p.access >= Read:
-		return t.visit(e)
+		return over(t.visit(e))
 	case !p.info.IsDir() || slices.Contains(t.walked, p.real):
 		return nil
 	}
-	if err := t.visit(e); err != nil {
+	if err := t.visit(e); errors.Is(err, fs.SkipDir) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	if depth == maxDepth {
@@ -181,9 +187,13 @@ func (t *tree) follow() error {
 				return nil
 			}
 			to = p
-			e := Entry{Path: link.Path, Real: p.real, Info: p.info, at: p, Again: t.covers(p.real)}
+			e := Entry{Path: link.Path, Below: link.Below, Real: p.real, Info: p.info, at: p, Again: t.covers(p.real)}
 			if p.info.Mode().IsRegular() || p.info.IsDir() {
 				stop = t.visit(e)
+			}
+			if errors.Is(stop, fs.SkipDir) {
+				stop = nil
+				return nil
 			}
 			if stop != nil || !p.info.IsDir() || e.Again {
 				return nil
@@ -203,6 +213,21 @@ func (t *tree) follow() error {
 		}
 	}
 	return nil
+}
+
+// over is what a visit of a file ended with.
+func over(err error) error {
+	if errors.Is(err, fs.SkipDir) { // it is no folder
+		return nil
+	}
+	return err
+}
+
+func (t *tree) below(path string) string {
+	if t.shown == "." {
+		return path
+	}
+	return strings.TrimPrefix(strings.TrimPrefix(path, t.shown), "/")
 }
 
 func (t *tree) covers(real string) bool {
