@@ -70,12 +70,8 @@ func (r *runner) recordApart() error {
 	if file == "" {
 		return nil
 	}
-	paths := []string{file, realPath(file)}
-	if dir := realPath(filepath.Dir(file)); dir != "" {
-		paths = append(paths, filepath.Join(dir, filepath.Base(file)))
-	}
 	for _, g := range r.grants {
-		for _, path := range paths {
+		for _, path := range append(placesOf(file), file) {
 			if g.Write && within(path, g.Path) {
 				return fmt.Errorf("%s %s lies in %s, which the sandbox may write: name another folder", name, file, g.Path)
 			}
