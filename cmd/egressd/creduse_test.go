@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/egressd/egressd/policy"
 )
 
 // misuse is a request of somebody in the sandbox who wants to use a secret
@@ -139,4 +141,21 @@ func TestMisuse(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What the sandbox is told of its policy does not tell traps from credentials.
+func TestPageHidesCanaries(t *testing.T) {
+	p, problems := policy.Load("egressd.yaml", []byte(`sandbox:
+  egress_rules: ["GET api.test/**"]
+  credential_proxy:
+    - {type: https_bearer, target: api.test, source: {env: TOK}}
+    - {canary: true, env: STRIPE_API_KEY}
+`), policy.Options{Platform: "linux"})
+	if p == nil {
+		t.Fatal(problems)
+	}
+	page, err := policyPage(p)
+	if err != nil || !strings.Contains(string(page), "https_bearer:api.test") || strings.Contains(string(page), "STRIPE") {
+		t.Errorf("%s, %v", page, err)
+	}
 }

@@ -123,7 +123,7 @@ func tlsVersion(s string) uint16 {
 
 // policyPage is what http://egressd.internal/policy answers inside: the rules
 // in force without their notes, which are the operator's, and the ids of
-// credentials.
+// credentials. Canaries are not told of: who knows them does not touch them.
 func policyPage(p *policy.Policy) ([]byte, error) {
 	page := struct {
 		Policy      string   `json:"policy"`
@@ -139,7 +139,9 @@ func policyPage(p *policy.Policy) ([]byte, error) {
 		}
 	}
 	for _, c := range p.Credentials {
-		page.Credentials = append(page.Credentials, c.ID)
+		if !c.Canary {
+			page.Credentials = append(page.Credentials, c.ID)
+		}
 	}
 	data, err := json.MarshalIndent(page, "", "  ")
 	if err != nil {
