@@ -253,6 +253,7 @@ func (b *Broker) guarded() []secretText {
 type scanned struct {
 	version    uint64
 	secrets    []scan.Secret
+	coded      []scan.Secret
 	set, names *scan.Set
 }
 
@@ -263,15 +264,18 @@ func (b *Broker) sought(x *site) *scanned {
 	if s := x.scanned.Load(); s != nil && s.version == version {
 		return s
 	}
-	var secrets []scan.Secret
+	var secrets, coded []scan.Secret
 	seen := map[string]bool{}
 	for _, k := range x.secrets() {
 		if text := string(k.Value); !seen[text] {
 			seen[text] = true
 			secrets = append(secrets, k.Secret)
+			if k.login {
+				coded = append(coded, scan.Coded(k.Secret)...)
+			}
 		}
 	}
-	s := &scanned{version: version, secrets: secrets, set: scan.New(secrets), names: redact.Names(secrets)}
+	s := &scanned{version: version, secrets: secrets, coded: coded, set: scan.New(secrets, coded...), names: redact.Names(secrets)}
 	x.scanned.Store(s)
 	return s
 }

@@ -79,6 +79,7 @@ func (c *credential) replacement(part string) string {
 type known struct {
 	scan.Secret
 	public bool // an AWS key id: to be hidden in answers, and no leak in a request
+	login  bool // it may be sent in a login of Basic, as base64
 }
 
 // secrets are all values of this run, in the order in which they are looked for.
@@ -87,6 +88,9 @@ func (c *credential) secrets() []known {
 		return c.awsSecrets()
 	}
 	out := c.known(c.value.Values(), c.replacement(""))
+	for i := range out {
+		out[i].login = c.header == "Authorization"
+	}
 	if c.more != nil {
 		out = append(out, c.known(c.more(), secret.Redacted)...)
 	}

@@ -280,7 +280,7 @@ func (x *outgoing) sets() (set, names *scan.Set) {
 	defer a.mu.Unlock()
 	if a.of != s || a.made != x.aws.made {
 		list := append(slices.Clone(s.secrets), scan.Secret{Value: []byte(x.aws.made), Replacement: secret.Redacted, Entry: x.aws.by})
-		a.of, a.made, a.set, a.names = s, x.aws.made, scan.New(list), redact.Names(list)
+		a.of, a.made, a.set, a.names = s, x.aws.made, scan.New(list, s.coded...), redact.Names(list)
 	}
 	return a.set, a.names
 }

@@ -134,7 +134,7 @@ func (g *grams) build(secrets []pattern) {
 			g.may[c] = true
 		}
 		lo, hi := p.core()
-		for j := lo; j+8 <= hi; j++ {
+		for j := lo; j+8 <= hi && !p.coded; j++ {
 			g.text(uint16(k), p.value, j)
 		}
 		g.hex(uint16(k), p.value, lo, hi)

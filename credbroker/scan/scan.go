@@ -24,6 +24,7 @@ package scan
 
 import (
 	"bytes"
+	"encoding/base64"
 	"slices"
 	"sync"
 	"unicode/utf16"
@@ -41,6 +42,25 @@ type Secret struct {
 	Value       []byte // shorter than 8 bytes, it is not looked for
 	Replacement string // the placeholder, or "[redacted]"
 	Entry       string // the id of its entry, for records
+}
+
+// Coded are the letters of base64 that a secret is sent as in a login of Basic,
+// for each place in a group of three bytes that it may begin at: those all of
+// whose bits are its own. As they stand they are a find of the secret itself.
+// These are for the origin that spells what it was sent once more: they are
+// looked for in hex, base64 and UTF-16.
+func Coded(secret Secret) (out []Secret) {
+	if len(secret.Value) < shortest {
+		return nil
+	}
+	for before := range 3 {
+		text := base64.RawStdEncoding.EncodeToString(append(make([]byte, before), secret.Value...))
+		first, end := (8*before+5)/6, 8*(before+len(secret.Value))/6
+		coded := secret
+		coded.Value = []byte(text[first:end])
+		out = append(out, coded)
+	}
+	return out
 }
 
 // A Set holds the secrets of one host. It does not change once built, and any
@@ -62,21 +82,26 @@ type pattern struct {
 	entry   string
 	min     int // the shortest run that is a find
 	limit   int // the longest spelling of one, in bytes of the answer
+	coded   bool
 	instead [3][]byte
 }
 
 // New builds the Set of secrets, given in the order of the policy. Of equal
-// values the first counts. The values are copied.
-func New(secrets []Secret) *Set {
+// values the first counts. The values are copied. Behind them stands what Coded
+// makes of those that are sent in base64.
+func New(secrets []Secret, coded ...Secret) *Set {
 	s := &Set{}
 	seen := map[string]bool{}
-	for _, v := range secrets {
+	for i, v := range slices.Concat(secrets, coded) {
 		n := len(v.Value)
 		if n < shortest || seen[string(v.Value)] {
 			continue
 		}
 		seen[string(v.Value)] = true
 		p := pattern{value: slices.Clone(v.Value), entry: v.Entry, min: max(16, (2*n+2)/3), limit: spread * n}
+		if p.coded = i >= len(secrets); p.coded { // no more is held for them than for the secret
+			p.limit = spread * (3 * n / 4)
+		}
 		if n < 16 {
 			p.min, s.brief = n, true
 		}
