@@ -92,11 +92,17 @@ func (in *grepInput) wants(e safepath.Entry) bool {
 	return in.names.match(path.Base(e.Path))
 }
 
+// wantsReal says that the file that a link leads to is searched by its own name
+// anyway.
+func (in *grepInput) wantsReal(e safepath.Entry) bool {
+	return in.Glob == "" || strings.Contains(in.Glob, "/") || in.names.match(path.Base(e.Real))
+}
+
 func (in *grepInput) run(ctx context.Context, s *Set, _ *audit.Record) (Result, error) {
 	l := list{limit: in.Limit, what: "matches"}
 	long, unread := 0, 0
 	missed, err := s.cfg.Files.Walk(ctx, in.start(), leftOut, func(e safepath.Entry) error {
-		if e.Again || !e.Info.Mode().IsRegular() || !in.wants(e) {
+		if !e.Info.Mode().IsRegular() || !in.wants(e) || e.Again && in.wantsReal(e) {
 			return nil
 		}
 		file, err := e.Open()

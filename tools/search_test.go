@@ -95,6 +95,8 @@ func TestGrep(t *testing.T) {
 		{m{"pattern": "package", "path": "a.go"}, []string{"a.go:1:package a.go"}},
 		{m{"pattern": "package", "path": "link.go"}, []string{"link.go:1:package a.go"}},
 		{m{"pattern": "PACKAGE", "ignore_case": true, "glob": "a.go"}, []string{"a.go:1:package a.go"}},
+		{m{"pattern": "package", "glob": "link.*"}, []string{"link.go:1:package a.go"}},
+		{m{"pattern": "package", "glob": "{link,a}.go"}, []string{"a.go:1:package a.go"}},
 		{m{"pattern": "PACKAGE"}, []string{"no matches"}},
 		{m{"pattern": "package", "glob": "*.go", "path": "src"}, []string{"src/c.go:1:package src/c.go", "src/deep/d.go:1:package src/deep/d.go"}},
 		{m{"pattern": "package", "glob": "deep/*.go", "path": "src"}, []string{"src/deep/d.go:1:package src/deep/d.go"}},

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/safepath"
@@ -334,5 +337,40 @@ func TestShell(t *testing.T) {
 	chosen := newBench(t, func(c *Config) { c.ChooseNetwork = true })
 	if _, err := chosen.do(t, "shell", m{"script": "a", "allow_network": false}); err != nil || chosen.ran.cmds[0].AllowNetwork == nil || *chosen.ran.cmds[0].AllowNetwork {
 		t.Error(err)
+	}
+}
+
+// A thousand calls, good and bad, at a time and one after another, leave no
+// descriptor and no goroutine.
+func TestNothingLeft(t *testing.T) {
+	b := newBench(t, func(c *Config) { c.OnCall = func(context.Context, Request) error { return nil } })
+	count := func() int {
+		names, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names) + runtime.NumGoroutine()
+	}
+	before := count()
+	var wait sync.WaitGroup
+	for n := range 4 {
+		wait.Go(func() {
+			for range 50 {
+				for _, call := range [][2]string{
+					{"file_read", `{"path":"src/c.go"}`}, {"file_read", `{"path":"out.go"}`}, {"glob", `{"pattern":"**/*.go"}`}, {"grep", `{"pattern":"package"}`},
+					{"file_edit", `{"path":"b.txt","old_string":"none","new_string":"x"}`},
+				} {
+					_, _ = b.Call(t.Context(), call[0], json.RawMessage(call[1]))
+				}
+				_, _ = b.Call(t.Context(), "file_read", json.RawMessage(fmt.Sprintf(`{"path":"src/deep/%d"}`, n)))
+			}
+		})
+	}
+	wait.Wait()
+	for tries := 0; count() > before; tries++ {
+		if tries == 200 {
+			t.Fatalf("%d descriptors and goroutines became %d", before, count())
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
