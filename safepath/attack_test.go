@@ -74,7 +74,7 @@ func TestSwapRead(t *testing.T) {
 		"file for a link to hidden":     {file("good"), link(".key")},
 		"file for a hidden path":        {file("good"), link("../../w/x/.key")},
 		"file for a FIFO":               {file("good"), fifo},
-		"file for links and FIFOs":      {file("good"), link("../../out/f"), fifo, link(".key"), dir("bad")},
+		"file for links and FIFOs":      {file("good"), link("../../out/f"), fifo, link(".key"), dir("good")},
 		"folder for a link outside":     {dir("good"), link("../../out")},
 		"folder for a link to hidden":   {dir("good"), link(".secret")},
 		"folder for a FIFO":             {dir("good"), fifo},
@@ -97,7 +97,7 @@ func TestSwapRead(t *testing.T) {
 					if err == nil {
 						got++
 					}
-					if bytes.Contains(text, []byte("bad")) && name != "file for links and FIFOs" {
+					if bytes.Contains(text, []byte("bad")) {
 						t.Errorf("%s holds %q", path, text)
 					}
 				}
@@ -109,7 +109,7 @@ func TestSwapRead(t *testing.T) {
 						if file, err := e.Open(); err == nil {
 							b := make([]byte, 100)
 							n, _ := file.Read(b)
-							if string(b[:n]) == "bad" && name != "file for links and FIFOs" {
+							if string(b[:n]) == "bad" {
 								t.Errorf("%s holds %q", e.Path, b[:n])
 							}
 							_ = file.Close()

@@ -14,7 +14,7 @@ var errNotGranted = &refusal{"not_granted", "not granted: tools.allow in the pol
 
 func badCall(text string) error { return &refusal{"bad_request", text} }
 
-// reason is the verdict and the reason of a record about a call that ended so.
+// verdict is the verdict and the reason of a record about a call that ended so.
 func verdict(err error) (verdict, reason string) {
 	var r interface{ Reason() string }
 	switch {
