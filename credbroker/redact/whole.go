@@ -12,7 +12,7 @@ import (
 // gives it the length that it then has. What is too long comes back, to be
 // scanned as it streams.
 func (s *sieve) whole(res *http.Response, src io.Reader, how kind) (rest io.Reader, err error) {
-	data, err := io.ReadAll(io.LimitReader(src, mostWhole+1))
+	data, err := readWhole(src, res.ContentLength)
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer: %w", err)
 	}
@@ -30,13 +30,33 @@ func (s *sieve) whole(res *http.Response, src io.Reader, how kind) (rest io.Read
 	}
 	res.ContentLength = int64(len(clean))
 	res.Header["Content-Length"] = []string{strconv.Itoa(len(clean))}
-	res.Body = &scanned{bytes.NewReader(clean), res.Body}
+	body := &scanned{Closer: res.Body}
+	body.Reset(clean)
+	res.Body = body
 	return nil, nil
+}
+
+// readWhole reads to the end, or a byte more than may be held; the length is
+// about what will come.
+func readWhole(src io.Reader, length int64) ([]byte, error) {
+	data := make([]byte, 0, min(length, mostWhole)+1) // the end comes with the last byte, or behind it
+	for len(data) <= mostWhole {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := src.Read(data[len(data):min(cap(data), mostWhole+1)])
+		if data = data[:len(data)+n]; err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	return data, nil
 }
 
 // scanned is a body that is safe already.
 type scanned struct {
-	*bytes.Reader
+	bytes.Reader
 	io.Closer
 }
 
