@@ -72,11 +72,15 @@ type records struct {
 	below *prompt
 }
 
+// roomForMore is how much must be free for it to be worth another look, in
+// bytes: a head, and the answer that came with it, are read by less.
+const roomForMore = 8 << 10
+
 // Read waits for one record and takes what came behind it. An error that it
 // meets there is met again by the next Read.
 func (r *records) Read(p []byte) (int, error) {
 	n, err := r.Conn.Read(p)
-	for n > 0 && err == nil && n < len(p) {
+	for n > 0 && err == nil && len(p)-n >= roomForMore {
 		var m int
 		r.below.atOnce = true
 		m, err = r.Conn.Read(p[n:])
