@@ -47,6 +47,7 @@ type frames struct {
 
 	queue   weave
 	letters letters
+	fresh   []byte   // content that came in this Write
 	scratch []byte   // what the stream let go
 	spelt   []byte   // the same with whole letters
 	named   []string // entries found in control frames
@@ -73,13 +74,14 @@ func (f *frames) Write(dst, p []byte) ([]byte, error) {
 			p, f.left = p[n:], f.left-uint64(n)
 		default:
 			f.queue.in += int64(n)
-			dst = f.emit(dst, p[:n])
+			f.fresh = append(f.fresh, p[:n]...)
 			p, f.left = p[n:], f.left-uint64(n)
 		}
 		if f.left == 0 {
 			dst = f.endFrame(dst)
 		}
 	}
+	dst = f.emit(dst)
 	if f.queue.urgent {
 		dst = f.Release(dst)
 	}
@@ -203,8 +205,15 @@ func (f *frames) scanControl() {
 	copy(content, l.Flush(l.Write(nil, content)))
 }
 
-// emit appends what the stream lets go after p, with the heads in their places.
-func (f *frames) emit(dst, p []byte) []byte {
+// emit appends what the stream lets go after what came, with the heads in their
+// places. All of a Write goes to the stream at once: in fragments of a byte each
+// one would cost as much as all that is held.
+func (f *frames) emit(dst []byte) []byte {
+	if len(f.fresh) == 0 {
+		return dst
+	}
+	p := f.fresh
+	f.fresh = f.fresh[:0]
 	if len(f.queue.pieces) == 0 && !f.text {
 		at := len(dst)
 		dst = f.stream.Write(dst, p)
@@ -226,6 +235,7 @@ func (f *frames) pass(dst, p []byte) []byte {
 
 // flush appends everything that is held: out gives what the stream holds.
 func (f *frames) flush(dst []byte, out func(dst []byte) []byte) []byte {
+	dst = f.emit(dst)
 	f.scratch = out(f.scratch[:0])
 	dst = f.pass(dst, f.scratch)
 	f.spelt = f.letters.Flush(f.spelt[:0])
