@@ -210,7 +210,7 @@ func (r *reader) mayGoOn(c byte, i int) bool {
 // as more of them come, so that each is read once, and stops where enough digits
 // stood as such.
 func (r *reader) digitsAround(i int) {
-	if i < r.walked || r.fewMarks(i) {
+	if i < r.walked || r.tooFew(i) || r.fewMarks(i) {
 		return
 	}
 	p, g := r.p, &r.set.grams
@@ -253,6 +253,37 @@ func (r *reader) digitsAround(i int) {
 	}
 	r.walked = end
 }
+
+// leastDigits is how many letters of base64 hold all the bits of the shortest
+// find of a secret that is not brief; of hex it takes more.
+const leastDigits = 22
+
+// tooFew tells that so few digits stand around a line break at i, between bytes
+// that spell none, that no find lies across it: that is how lines begin and end
+// that are not of digits. What it costs depends on no secret.
+func (r *reader) tooFew(i int) bool {
+	p := r.p
+	if r.set.brief || p[i] != '\n' && p[i] != '\r' {
+		return false
+	}
+	n, before := 0, i-1
+	for ; before >= 0 && letterValue[p[before]] != 0xFF; before-- {
+		if n++; n == leastDigits {
+			return false
+		}
+	}
+	behind := i + r.set.lineBreak(p, i)
+	for ; behind < len(p) && letterValue[p[behind]] != 0xFF; behind++ {
+		if n++; n == leastDigits {
+			return false
+		}
+	}
+	return before >= 0 && behind < len(p) && !isEdge[p[before]] && !isEdge[p[behind]]
+}
+
+// isEdge are the bytes beside digits that may be of another digit's spelling, or
+// of another line break.
+var isEdge = [256]bool{'%': true, '=': true, '\\': true, '&': true, '#': true, ';': true, '\r': true, '\n': true}
 
 // fewMarks looks up the words around a line break at i, where the next sixteen
 // bytes are digits as such: that is how most lines of text are. It is false where
