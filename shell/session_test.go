@@ -190,13 +190,13 @@ func TestForeign(t *testing.T) {
 // Dispose ends what runs.
 func TestDisposeRunning(t *testing.T) {
 	s := &Session{Executor: &Local{Cwd: t.TempDir(), Env: []string{"PATH=/usr/bin:/bin"}, Warn: func(string) {}}}
-	time.AfterFunc(300*time.Millisecond, func() {
-		if err := s.Dispose(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
+	disposed := make(chan error, 1)
+	time.AfterFunc(300*time.Millisecond, func() { disposed <- s.Dispose(t.Context()) })
 	if r, err := s.Exec(t.Context(), Command{Script: "echo kept; sleep 60"}); err != nil || r.ExitCode != ExitCancelled || string(r.Stdout) != "kept\n" {
 		t.Error(r, err)
+	}
+	if err := <-disposed; err != nil {
+		t.Error(err)
 	}
 }
 
