@@ -291,3 +291,23 @@ func TestAhead(t *testing.T) {
 		}
 	}
 }
+
+// What is tried before there is a launcher ends the start where it fails:
+// nothing runs, and nothing is left.
+func TestEarlyFails(t *testing.T) {
+	for _, uid := range users() {
+		for early, want := range map[string]int{"ok": 0, "the doors are open": 125} {
+			before := procs(t)
+			out := (&run{As: uid, Shell: "echo ran", Network: Captured, Early: early}).do(t)
+			if ran := strings.Contains(out.Stdout, "ran"); out.Code != want || ran != (want == 0) || want != 0 && !strings.Contains(out.Stderr, early) {
+				t.Errorf("%d %q: %+v", uid, early, out)
+			}
+			if os.Geteuid() != 0 {
+				continue // the host's other processes come and go
+			}
+			if stay := left(t, before, 2*time.Second); len(stay) > 0 {
+				t.Errorf("left: %q", stay)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package netns
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,6 +122,7 @@ type run struct {
 	Publish []Publish
 	Binary  string // what to run instead of the test's binary
 	Ahead   string // how a helper was started ahead: "", "other" (for another folder) or "unused"
+	Early   string // what Config.Early fails with, or "ok"
 	Leave   string // a signal to send the program 300 ms after the start
 
 	Home, Cwd string // made by prepare
@@ -256,6 +258,14 @@ func beEgressd(spec string) int {
 	}
 	if r.Names != nil {
 		cfg.Names = r.Names
+	}
+	if r.Early != "" {
+		cfg.Early = func(ctx context.Context, s *Session) error {
+			if err := s.Refuses(ctx, "tcp", "203.0.113.7:9"); err != nil || r.Early == "ok" {
+				return err
+			}
+			return errors.New(r.Early)
+		}
 	}
 	if r.Forbid {
 		if err := forbidMounts(); err != nil {

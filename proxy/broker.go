@@ -45,6 +45,9 @@ type Broker interface {
 	Mask(text string) string
 }
 
+// noBroker refuses a request that nobody would look at.
+func noBroker() error { return &denial{reason: "internal"} }
+
 // answerLeak is what a credential_leak of an answer says: the request was right.
 const (
 	answerLeakTitle  = "Answer not passed on"
@@ -195,7 +198,7 @@ var errOursToAnswer = errors.New("answering the request here")
 func (x *exchange) lookThrough(r *http.Request) error {
 	b := x.force.Broker
 	if b == nil {
-		return nil
+		return noBroker()
 	}
 	out := r.Clone(x)
 	out.URL, out.Host, out.Body = &x.forward.url, x.forward.field, nil

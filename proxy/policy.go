@@ -60,8 +60,8 @@ type Policy struct {
 	// at a swap about what runs; nil lets stay what the rules let stay.
 	Holds func(addr, remote string) error
 
-	// Broker keeps placeholders and secrets where they belong; nil looks at
-	// nothing and attaches nothing.
+	// Broker keeps placeholders and secrets where they belong; nil refuses every
+	// request (internal): nobody would look at it.
 	Broker Broker
 
 	// Roots give what verifies origins, when the first connection needs it: to

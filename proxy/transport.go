@@ -98,15 +98,11 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 		method, upgrade := r.Method, x.forward.upgradeKey != ""
 		trace.GotConn = func(info httptrace.GotConnInfo) { x.gotConn(info.Conn, method, upgrade) }
 	}
-	var res *http.Response
-	var err error
-	if b := x.force.Broker; b != nil {
-		res, err = x.throughBroker(b, r)
-	} else {
-		if res, err = x.force.up.roundTrip(x, r); err == nil {
-			x.forward.ttfb = x.sinceStart()
-		}
+	b := x.force.Broker
+	if b == nil {
+		return nil, noBroker()
 	}
+	res, err := x.throughBroker(b, r)
 	if err != nil {
 		return nil, err
 	}

@@ -311,11 +311,27 @@ func TestNothingIsReachedWithoutPolicy(t *testing.T) {
 	if code, body := fetch(t, client, "http://ok.test/"); code != 403 || !strings.Contains(body, "no_rule") {
 		t.Errorf("without rules: %d %s", code, body)
 	}
-	h.server.SetPolicy(&proxy.Policy{Rules: h.rules})
+	h.server.SetPolicy(&proxy.Policy{Rules: h.rules, Broker: h.broker})
 	if code, body := fetch(t, client, "http://ok.test/"); code != 502 || !strings.Contains(body, `"connect"`) {
 		t.Errorf("without a dialler: %d %s", code, body)
 	}
-	if list := h.sink.wait(audit.KindRequest, 2, time.Second); len(list) != 2 {
+	whole := h.policy([]any{"GET ok.test/**", "TRACE ok.test/**"})
+	whole.Broker = nil
+	h.server.SetPolicy(whole)
+	if code, body := fetch(t, client, "http://ok.test/"); code != 500 || !strings.Contains(body, `"internal"`) {
+		t.Errorf("without a broker: %d %s", code, body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "TRACE", "http://ok.test/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Max-Forwards", "0")
+	if resp, err := client.Do(req); err != nil || resp.StatusCode != 500 {
+		t.Errorf("answered here without a broker: %v %v", resp, err)
+	} else {
+		resp.Body.Close()
+	}
+	if list := h.sink.wait(audit.KindRequest, 4, time.Second); len(list) != 4 {
 		t.Errorf("records %+v", list)
 	}
 	if _, err := proxy.New(proxy.Config{}); err == nil {

@@ -98,12 +98,12 @@ func head(b []byte) ([]byte, bool) {
 	if len(b) <= MaxOutput {
 		return b, false
 	}
-	return whole(b[:MaxOutput]), true
+	return Whole(b[:MaxOutput]), true
 }
 
-// whole takes the beginning of a character off the end of b, where there is
-// only that of it.
-func whole(b []byte) []byte {
+// Whole takes the beginning of a character of UTF-8 off the end of b, where
+// there is only that of it.
+func Whole(b []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
 		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
 			if !utf8.FullRune(last) {

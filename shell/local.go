@@ -172,7 +172,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 func (b *bounded) text() ([]byte, bool) {
 	if b.cut {
-		return whole(b.kept), true
+		return Whole(b.kept), true
 	}
 	return b.kept, false
 }

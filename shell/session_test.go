@@ -247,14 +247,14 @@ func FuzzWhole(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got := whole(b)
+		got := Whole(b)
 		if !bytes.HasPrefix(b, got) || len(b)-len(got) > utf8.UTFMax-1 {
 			t.Fatalf("%q became %q", b, got)
 		}
 		// A cut anywhere in good text is good text.
 		text := []byte(strings.ToValidUTF8(string(b), "é"))
 		for n := range text {
-			if !utf8.Valid(whole(text[:n])) {
+			if !utf8.Valid(Whole(text[:n])) {
 				t.Fatalf("%q cut at %d", text, n)
 			}
 		}
