@@ -40,24 +40,33 @@ func (e *Unavailable) Hint() string { return e.Advice }
 // oldestBwrap is the first version with --disable-userns.
 var oldestBwrap = [2]int{0, 8}
 
-// FindBwrap looks bwrap up in path, a PATH. Relative folders are passed over,
-// and those that a sandbox may write (avoid): what lies there would run on the
-// host. The answer is without links, so that none can be swapped later.
+// FindBwrap looks bwrap up in path as FindProgram does.
 func FindBwrap(path string, avoid []string) (string, error) {
+	if at, ok := FindProgram("bwrap", path, avoid); ok {
+		return at, nil
+	}
+	return "", &Unavailable{Problem: "bwrap is not installed", Advice: "install the package bubblewrap, version 0.8 or newer"}
+}
+
+// FindProgram looks a program of the host up in path, a PATH. Relative folders
+// are passed over, and those that a sandbox may write (avoid): what lies there
+// would run on the host. The answer is without links, so that none can be
+// swapped later.
+func FindProgram(name, path string, avoid []string) (string, bool) {
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
-		at := filepath.Join(dir, "bwrap")
+		at := filepath.Join(dir, name)
 		real, err := filepath.EvalSymlinks(at)
 		if err != nil || inAny(real, avoid) || inAny(at, avoid) {
 			continue
 		}
 		if info, err := os.Stat(real); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return real, nil
+			return real, true
 		}
 	}
-	return "", &Unavailable{Problem: "bwrap is not installed", Advice: "install the package bubblewrap, version 0.8 or newer"}
+	return "", false
 }
 
 // inAny reports whether one of the folders holds path. The root folder as a

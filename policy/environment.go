@@ -106,7 +106,7 @@ func (d *doc) sandbox(v value, key spot, e *Environment, parent *Environment) {
 	e.HasSandbox, e.HasRules = true, false
 	s := &e.Sandbox
 	if isText(v) {
-		d.backend(v, &s.Type)
+		d.backend(v, s)
 		return
 	}
 	m := d.mapping(v, "sandbox")
@@ -114,7 +114,7 @@ func (d *doc) sandbox(v value, key spot, e *Environment, parent *Environment) {
 		return
 	}
 	if t, ok := m.get("type"); ok {
-		d.backend(t, &s.Type)
+		d.backend(t, s)
 	}
 	d.sandboxPaths(m, e)
 	m.flag("allow_network", &s.AllowNetwork)
@@ -144,13 +144,13 @@ func (d *doc) sandbox(v value, key spot, e *Environment, parent *Environment) {
 
 // backend reads the word for a backend; "" where it is wrong, so that nothing
 // is said of what it goes with.
-func (d *doc) backend(v value, dst *string) {
-	*dst = ""
+func (d *doc) backend(v value, into *Sandbox) {
+	into.Type, into.TypeGiven = "", true
 	s, ok := d.text(v)
 	switch {
 	case !ok:
 	case s == BackendBwrap || s == BackendFirejail || s == BackendSeatbelt || s == BackendNone:
-		*dst = s
+		into.Type = s
 	case s == "inherit":
 		d.fail(v.spot(), KindValue, "inherit is no backend: write sandbox: inherit")
 	default:

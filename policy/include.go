@@ -135,8 +135,7 @@ func (d *doc) onlyRules(top *mapping) (list []rules.Rule, at []Position) {
 		return nil, nil
 	}
 	if t, ok := s.get("type"); ok {
-		var backend string
-		d.backend(t, &backend)
+		d.backend(t, &Sandbox{})
 	}
 	if rv, ok := s.get("egress_rules"); ok {
 		list, at = d.ruleList(rv)

@@ -105,7 +105,9 @@ type Environment struct {
 type Sandbox struct {
 	// Type is linux_bwrap, firejail, darwin_seatbelt or none; "" where the
 	// platform has no default backend.
-	Type       string
+	Type string
+	// TypeGiven says that the policy names it; else it is the platform's.
+	TypeGiven  bool
 	ReadPaths  []string
 	WritePaths []string
 	WriteFiles []string

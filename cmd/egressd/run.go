@@ -113,6 +113,9 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if err := turnable(p, src.dirs.home, r.grants); err != nil {
 		return 0, err
 	}
+	if r.isolator, err = chooseIsolator(p, os.Getenv, avoided(r.cwd, r.grants)); err != nil {
+		return 0, err
+	}
 	r.announce()
 	if err := r.recordApart(); err != nil {
 		return 0, err
@@ -137,6 +140,9 @@ func (r *runner) announce() {
 		for _, file := range src.lookup().PassedOver() {
 			r.say(fmt.Sprintf("the policy %s is passed over: it belongs to another user", file))
 		}
+	}
+	if w := r.isolator.warning; w != "" {
+		fmt.Fprintln(os.Stderr, "egressd: "+w)
 	}
 	switch {
 	case src.path == "" && len(p.Rules) == 0:

@@ -34,6 +34,7 @@ type runner struct {
 	argv      []string
 	cwd       string
 	grants    []mount.Grant
+	isolator  isolator
 	capture   netns.Capture
 	ahead     *netns.Ahead
 	published []netns.Publish

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"runtime"
+
+	"github.com/egressd/egressd/netns"
+	"github.com/egressd/egressd/netns/mount"
+	"github.com/egressd/egressd/policy"
+)
+
+// unsafeVariable, set to 1, runs programs bare where the policy asks for
+// nothing that only a sandbox can give.
+const unsafeVariable = "EGRESSD_UNSAFE_NO_SANDBOX"
+
+// isolator is what keeps a program apart from the host.
+type isolator struct {
+	// kind is a backend of package policy: linux_bwrap, firejail,
+	// darwin_seatbelt, or none. It stands in records and in the answers of exec.
+	kind string
+	// program is its file, found in PATH; empty for none and darwin_seatbelt.
+	program string
+	// warning is what must be said on stderr at every start and every call, with
+	// -q too; empty: nothing.
+	warning string
+}
+
+// bare says that there is no isolation at all.
+func (i isolator) bare() bool { return i.kind == policy.BackendNone }
+
+// chooseIsolator decides what keeps the programs of a policy apart: what its
+// type names; where it names none the platform's, on Linux bwrap and, for a
+// policy without rules whose host has no bwrap, firejail. Nothing is looked for
+// in avoid, which are folders that a sandbox can write or that came with a
+// repository. The error of a host that has none is an *netns.Unavailable.
+func chooseIsolator(p *policy.Policy, env func(string) string, avoid []string) (isolator, error) {
+	s := p.Sandbox
+	if env(unsafeVariable) == "1" {
+		return withoutSandbox(p)
+	}
+	switch s.Type {
+	case policy.BackendNone:
+		return isolator{kind: policy.BackendNone, warning: "there is NO sandbox (sandbox.type: none): the program may do whatever you may"}, nil
+	case policy.BackendFirejail:
+		path, err := netns.FindFirejail(env("PATH"), avoid)
+		return isolator{kind: policy.BackendFirejail, program: path}, err
+	case policy.BackendBwrap:
+		return findBwrap(p, env("PATH"), avoid)
+	case policy.BackendSeatbelt:
+		if runtime.GOOS != "darwin" {
+			return isolator{}, &netns.Unavailable{Problem: "darwin_seatbelt is of macOS alone", Advice: "leave sandbox.type out, which is the platform's own"}
+		}
+		return isolator{kind: policy.BackendSeatbelt}, nil
+	}
+	return isolator{}, &netns.Unavailable{Problem: "egressd has no sandbox for " + runtime.GOOS,
+		Advice: "run it on Linux, or name sandbox.type"}
+}
+
+// findBwrap looks for bwrap, and for firejail where the policy leaves it open
+// and firejail can do what it asks.
+func findBwrap(p *policy.Policy, path string, avoid []string) (isolator, error) {
+	at, err := netns.FindBwrap(path, avoid)
+	if err == nil {
+		return isolator{kind: policy.BackendBwrap, program: at}, nil
+	}
+	if p.Sandbox.TypeGiven || p.HasRules || len(p.Credentials) > 0 {
+		return isolator{}, err
+	}
+	at, second := netns.FindFirejail(path, avoid)
+	if second != nil {
+		return isolator{}, &netns.Unavailable{Problem: "neither bwrap nor firejail is installed",
+			Advice: "install the package bubblewrap, version 0.8 or newer"}
+	}
+	return isolator{kind: policy.BackendFirejail, program: at, warning: "bwrap is not installed: firejail keeps the program apart"}, nil
+}
+
+// withoutSandbox refuses what only a sandbox can give.
+func withoutSandbox(p *policy.Policy) (isolator, error) {
+	for _, x := range []struct {
+		found bool
+		what  string
+	}{
+		{p.HasRules, "the policy filters the network (egress_rules; a policy without a sandbox has them, empty)"},
+		{len(p.Credentials) > 0, "the policy has credentials (credential_proxy)"},
+		{!p.Sandbox.AllowNetwork, "the policy takes the network away (allow_network: false)"},
+	} {
+		if x.found {
+			return isolator{}, errors.New(unsafeVariable + "=1 runs programs bare, and " + x.what + ": unset it")
+		}
+	}
+	return isolator{kind: policy.BackendNone, warning: "there is NO sandbox (" + unsafeVariable + "=1): the program may do whatever you may"}, nil
+}
+
+// avoided are the folders in which no isolation program is looked for: those
+// that a sandbox can write, or could have yesterday, and the working folder,
+// which came from somebody, unless it is one of the system's.
+func avoided(cwd string, grants []mount.Grant) []string {
+	out := []string{}
+	if !mount.InBase(cwd) {
+		out = append(out, cwd)
+	}
+	for _, g := range grants {
+		if g.Write {
+			out = append(out, g.Path)
+		}
+	}
+	return out
+}
