@@ -1,44 +1,12 @@
 package ca
 
 import (
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"software.sslmate.com/src/go-pkcs12"
 )
-
-// Truststore makes of roots, and of the authority where there is one, the file
-// that Java reads: PKCS #12 (RFC 7292) without a password, since of one with a
-// password the JDK, which gives none, silently reads no certificate.
-func Truststore(roots *Roots, authority *x509.Certificate) ([]byte, error) {
-	ders := slices.Clip(roots.ders)
-	if authority != nil {
-		ders = append(ders, authority.Raw)
-	}
-	if len(ders) == 0 {
-		return nil, errors.New("making a truststore: there is no certificate to put in")
-	}
-	entries := make([]pkcs12.TrustStoreEntry, 0, len(ders))
-	for _, der := range ders {
-		// Entries of one name are one entry to Java. Only the bytes of a certificate
-		// are written, so none is parsed for this.
-		sum := sha256.Sum256(der)
-		entries = append(entries, pkcs12.TrustStoreEntry{Cert: &x509.Certificate{Raw: der}, FriendlyName: hex.EncodeToString(sum[:])})
-	}
-	data, err := pkcs12.Passwordless.EncodeTrustStoreEntries(entries, "")
-	if err != nil {
-		return nil, fmt.Errorf("making a truststore: %w", err)
-	}
-	return data, nil
-}
 
 // storesBelow are the truststores of hosts, and of the JDKs below the folders
 // where distributions and installers put them.

@@ -114,22 +114,27 @@ func SystemRoots(files, dirs []string) (*Roots, error) {
 		named = len(sources)
 	}
 	spread(named, func(i int) { sources[i].read(nil) })
-	known := map[string]bool{}
+	known := newKnownTexts()
 	for _, s := range sources[:named] {
 		for _, c := range s.certs {
-			known[string(c.text)] = true
+			known.add(c.text)
 		}
 	}
 	spread(len(sources)-named, func(i int) { sources[named+i].read(known) })
+	return join(sources)
+}
+
+// join puts together what was found, each certificate once.
+func join(sources []rootSource) (*Roots, error) {
 	r := &Roots{}
-	size := 0
+	size, count := 0, 0
 	for _, s := range sources {
 		for _, c := range s.certs {
-			size += len(c.der)*3/2 + 64
+			size, count = size+c.encodedLen(), count+1
 		}
 	}
-	r.pem = make([]byte, 0, size)
-	seen := map[[sha256.Size]byte]bool{}
+	r.pem, r.ders = make([]byte, 0, size), make([][]byte, 0, count)
+	seen := make(map[[sha256.Size]byte]bool, count)
 	for _, s := range sources {
 		// A link whose file was removed is common in a folder, and no root.
 		if s.err != nil && (s.whole || !os.IsNotExist(s.err)) {
@@ -209,11 +214,11 @@ func sourcesOf(files, dirs []string) ([]rootSource, error) {
 // Bundle is roots and the authority's PEM in one file, for programs in the
 // sandbox.
 func Bundle(roots, authority []byte) []byte {
-	out := bytes.Clone(roots)
-	if len(out) > 0 && out[len(out)-1] != '\n' {
-		out = append(out, '\n') // two blocks on one line are none
+	var between []byte
+	if len(roots) > 0 && roots[len(roots)-1] != '\n' {
+		between = []byte{'\n'} // two blocks on one line are none
 	}
-	return append(out, authority...)
+	return slices.Concat(roots, between, authority)
 }
 
 // UpstreamRoots is the pool that verifies origins: all these roots without this

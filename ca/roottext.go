@@ -5,6 +5,7 @@ import (
 	"encoding/asn1"
 	"encoding/base64"
 	"encoding/pem"
+	"hash/maphash"
 	"os"
 	"sync"
 	"syscall"
@@ -15,7 +16,7 @@ import (
 type rootText struct{ der, text []byte }
 
 // read finds the certificates of the file, but those whose text is known.
-func (s *rootSource) read(known map[string]bool) {
+func (s *rootSource) read(known *knownTexts) {
 	buf := rootBuffers.Get().(*[8 << 10]byte)
 	defer rootBuffers.Put(buf)
 	data, err := quickRead(s.path, buf[:])
@@ -25,13 +26,16 @@ func (s *rootSource) read(known map[string]bool) {
 	}
 	if texts, ok := plainBlocks(data); ok {
 		for _, text := range texts {
-			if known[string(text)] {
+			if known.has(text) {
 				continue
 			}
 			der := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 			n, err := base64.StdEncoding.Decode(der, text) // passes over line breaks
 			if err == nil && wellFormed(der[:n]) {
-				s.certs = append(s.certs, rootText{der[:n], bytes.Clone(text)})
+				if len(data) <= len(buf) {
+					text = bytes.Clone(text) // the buffer is for the next file
+				}
+				s.certs = append(s.certs, rootText{der[:n], text})
 			}
 		}
 		return
@@ -43,6 +47,27 @@ func (s *rootSource) read(known map[string]bool) {
 			s.certs = append(s.certs, rootText{der: block.Bytes})
 		}
 	}
+}
+
+// knownTexts are the texts that were seen. The hash is only to find them by.
+type knownTexts struct {
+	seed  maphash.Seed
+	texts map[uint64][]byte
+}
+
+func newKnownTexts() *knownTexts {
+	return &knownTexts{seed: maphash.MakeSeed(), texts: map[uint64][]byte{}}
+}
+
+func (k *knownTexts) add(text []byte) {
+	if text != nil {
+		k.texts[maphash.Bytes(k.seed, text)] = text
+	}
+}
+
+// has is false for nil, where nothing is known.
+func (k *knownTexts) has(text []byte) bool {
+	return k != nil && bytes.Equal(k.texts[maphash.Bytes(k.seed, text)], text)
 }
 
 var rootBuffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
@@ -105,6 +130,15 @@ func wellFormed(der []byte) bool {
 	var v struct{ TBS, Algorithm, Signature asn1.RawValue }
 	rest, err := asn1.Unmarshal(der, &v)
 	return err == nil && len(rest) == 0
+}
+
+// encodedLen is the room that encode takes.
+func (c rootText) encodedLen() int {
+	text := len(c.text)
+	if c.text == nil {
+		text = base64.StdEncoding.EncodedLen(len(c.der)) + len(c.der)/48 + 1 // a line break for each 48 bytes
+	}
+	return len(blockBegin) + text + len(blockEnd) + 1
 }
 
 // encode appends the certificate in PEM (RFC 7468).

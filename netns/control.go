@@ -17,7 +17,12 @@ import (
 // and carry descriptors. The helper and the launcher each have one. What comes
 // from the launcher is not believed: the sandboxed program may have got hold
 // of it.
-type control struct{ c *net.UnixConn }
+//
+// One goroutine at a time receives.
+type control struct {
+	c   *net.UnixConn
+	buf []byte // what receive reads into
+}
 
 // message is all that is said on a control. Kind says which members count.
 type message struct {
@@ -95,7 +100,7 @@ func openControl(fd int) (*control, error) {
 	if !ok {
 		return nil, errors.Join(errors.New("opening a control socket: not a unix socket"), c.Close())
 	}
-	return &control{u}, nil
+	return &control{c: u}, nil
 }
 
 func (c *control) close() error { return c.c.Close() }
@@ -122,7 +127,10 @@ func (c *control) send(m message, files ...*os.File) error {
 
 // receive waits for a message. The error is io.EOF when the other end is gone.
 func (c *control) receive() (message, []*os.File, error) {
-	buf := make([]byte, maxMessage)
+	if c.buf == nil {
+		c.buf = make([]byte, maxMessage)
+	}
+	buf := c.buf
 	oob := make([]byte, unix.CmsgSpace(4*maxFiles))
 	n, oobn, flags, _, err := c.c.ReadMsgUnix(buf, oob)
 	if err != nil {

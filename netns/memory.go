@@ -44,23 +44,43 @@ func parcel(name string, value any, blobs ...[]byte) (*os.File, error) {
 // unparcel reads what parcel wrote; the blobs come in one piece. It reads from
 // the start, wherever an earlier reader has left the file.
 func unparcel(f *os.File, value any) ([]byte, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
-	}
-	data, err := io.ReadAll(f)
+	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
 	}
+	data := make([]byte, info.Size())
+	if _, err := f.ReadAt(data, 0); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+	}
+	return decode(f.Name(), data, value)
+}
+
+// unparcelMapped is unparcel without a copy: for an actor that is soon another
+// program, since the blobs stay mapped as long as it lives.
+func unparcelMapped(f *os.File, value any) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+	}
+	return decode(f.Name(), data, value)
+}
+
+// decode reads the value at the start of a parcel.
+func decode(name string, data []byte, value any) ([]byte, error) {
 	if len(data) < 8 {
-		return nil, fmt.Errorf("reading %s: it is cut short", f.Name())
+		return nil, fmt.Errorf("reading %s: it is cut short", name)
 	}
 	size := binary.LittleEndian.Uint64(data)
 	data = data[8:]
 	if size > uint64(len(data)) {
-		return nil, fmt.Errorf("reading %s: it is cut short", f.Name())
+		return nil, fmt.Errorf("reading %s: it is cut short", name)
 	}
 	if err := json.Unmarshal(data[:size], value); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	return data[size:], nil
 }

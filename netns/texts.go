@@ -40,15 +40,30 @@ func (s *Session) fillTexts() error {
 	return nil
 }
 
+// A span is where a text lies among those of a parcel. Files with one text,
+// such as a trust bundle at each of its places, share it.
+type span struct{ At, Size int }
+
 // sendTexts gives the helper the texts of all files, which fillTexts has filled
 // in.
 func (s *Session) sendTexts(c *control) error {
-	var sizes []int
+	spans := []span{}
 	var texts [][]byte
+	known := map[*byte]span{}
+	at := 0
 	for _, e := range textEntries(&s.plan) {
-		sizes, texts = append(sizes, len(e.Data)), append(texts, e.Data)
+		if len(e.Data) == 0 {
+			spans = append(spans, span{})
+			continue
+		}
+		v := known[&e.Data[0]]
+		if v.Size != len(e.Data) {
+			v = span{at, len(e.Data)}
+			known[&e.Data[0]], texts, at = v, append(texts, e.Data), at+v.Size
+		}
+		spans = append(spans, v)
 	}
-	f, err := parcel("texts", sizes, texts...)
+	f, err := parcel("texts", spans, texts...)
 	if err != nil {
 		return err
 	}
@@ -69,20 +84,21 @@ func hearTexts(c *control, p *mount.Plan) error {
 }
 
 func readTexts(f *os.File, p *mount.Plan) error {
-	var sizes []int
-	text, err := unparcel(f, &sizes)
+	var spans []span
+	text, err := unparcelMapped(f, &spans)
 	if err != nil {
 		return err
 	}
 	list := textEntries(p)
-	if len(list) != len(sizes) {
+	if len(list) != len(spans) {
 		return errors.New("reading texts: there is not one for each file")
 	}
 	for i, e := range list {
-		if sizes[i] < 0 || sizes[i] > len(text) {
+		v := spans[i]
+		if v.At < 0 || v.Size < 0 || v.At > len(text) || v.Size > len(text)-v.At {
 			return errors.New("reading texts: one is cut short")
 		}
-		e.Data, text = text[:sizes[i]], text[sizes[i]:]
+		e.Data = text[v.At : v.At+v.Size]
 	}
 	return nil
 }
