@@ -1,3 +1,5 @@
+//go:build linux
+
 package netns
 
 import (
@@ -13,29 +15,6 @@ import (
 
 	"github.com/egressd/egressd/netns/mount"
 )
-
-// Unavailable is why no sandbox can be made. Nothing runs then.
-type Unavailable struct {
-	Problem string // what is missing
-	Advice  string // what to do
-	Err     error  // the kernel's word for it, if there is one
-}
-
-func (e *Unavailable) Error() string {
-	text := "making a sandbox: " + e.Problem
-	if e.Err != nil {
-		text += ": " + e.Err.Error()
-	}
-	return text
-}
-
-func (e *Unavailable) Unwrap() error { return e.Err }
-
-// Reason is the error's name in records and messages.
-func (e *Unavailable) Reason() string { return "no_sandbox_available" }
-
-// Hint is what to do about it.
-func (e *Unavailable) Hint() string { return e.Advice }
 
 // oldestBwrap is the first version with --disable-userns.
 var oldestBwrap = [2]int{0, 8}

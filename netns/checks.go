@@ -1,3 +1,5 @@
+//go:build linux
+
 package netns
 
 import (
@@ -7,22 +9,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-)
-
-// Check is something that must hold inside before the program starts.
-type Check struct {
-	Kind CheckKind
-	Path string // of the file checks
-}
-
-// CheckKind says what is checked.
-type CheckKind string
-
-const (
-	CheckAbsent   CheckKind = "absent"   // Path is not there
-	CheckReadOnly CheckKind = "readonly" // no file can be made in the folder Path
-	CheckDevices  CheckKind = "devices"  // no network device but lo
-	CheckRoutes   CheckKind = "routes"   // no route but local ones
 )
 
 // runChecks runs inside, in the launcher, and says what does not hold.

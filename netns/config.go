@@ -105,6 +105,21 @@ type Streams struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
+// Limits are the resource limits of each sandboxed process. Zero is no limit
+// beyond what egressd itself was started with.
+type Limits struct {
+	OpenFiles  uint64 // RLIMIT_NOFILE
+	Processes  uint64 // RLIMIT_NPROC, of all together
+	CPUSeconds uint64 // RLIMIT_CPU
+	Data       uint64 // RLIMIT_DATA, in bytes
+}
+
+// Publish opens a loopback port of the host to one inside.
+type Publish struct {
+	Port     int // on 127.0.0.1 inside
+	HostPort int // on 127.0.0.1 of the host
+}
+
 // Event is something that happened inside and is not the end. Events come
 // from several goroutines at a time; whoever gets one must not wait.
 type Event struct {

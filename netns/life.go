@@ -1,3 +1,5 @@
+//go:build linux
+
 package netns
 
 import (
@@ -38,14 +40,6 @@ func (s *Session) Go(ctx context.Context) error {
 	}
 	return err
 }
-
-// NotStarted is a program that is not there or cannot be executed.
-type NotStarted struct {
-	Problem string
-	Code    int // exit status that says so: 127 not there, 126 not executable
-}
-
-func (e *NotStarted) Error() string { return "starting the program: " + e.Problem }
 
 // Signal passes a signal to the program, or to its whole process group. An error
 // says that it was not taken within a second: a program can stop the launcher,

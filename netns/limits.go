@@ -1,3 +1,5 @@
+//go:build linux
+
 package netns
 
 import (
@@ -6,15 +8,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// Limits are the resource limits of each sandboxed process. Zero is no limit
-// beyond what egressd itself was started with.
-type Limits struct {
-	OpenFiles  uint64 // RLIMIT_NOFILE
-	Processes  uint64 // RLIMIT_NPROC, of all together
-	CPUSeconds uint64 // RLIMIT_CPU
-	Data       uint64 // RLIMIT_DATA, in bytes
-}
 
 // chainProcesses is what the launcher's threads and bwrap's processes take of
 // RLIMIT_NPROC, which counts every task of the user namespace.

@@ -1,3 +1,5 @@
+//go:build linux
+
 package netns
 
 import (
@@ -9,12 +11,6 @@ import (
 	"net/netip"
 	"sync"
 )
-
-// Publish opens a loopback port of the host to one inside.
-type Publish struct {
-	Port     int // on 127.0.0.1 inside
-	HostPort int // on 127.0.0.1 of the host
-}
 
 // publisher carries connections from the host's loopback to the sandbox's.
 type publisher struct {

@@ -92,13 +92,6 @@ func (m *maker) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
 }
 
-// own are the parts of the view that are always egressd's: no grant shows the
-// host's. A grant above them shows everything else.
-var own = []string{"/dev", "/proc", "/sys", "/run", "/etc"}
-
-// open are folders in them that only hold what users put there.
-var open = []string{"/run/media", "/dev/shm"}
-
 // shown reports why a path cannot be a root, or "".
 func (m *maker) shown(path string) string {
 	for _, o := range own {
@@ -171,9 +164,6 @@ func (m *maker) fresh(roots []Root) ([]Fresh, string) {
 	slices.SortFunc(out, func(a, b Fresh) int { return byDepth(a.Path, b.Path) })
 	return out, temp
 }
-
-// system are the folders of the host's system.
-var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu", "/snap"}
 
 // InBase reports whether a path lies in one of the system's folders, which are
 // read-only in every sandbox but where a grant lies in them.

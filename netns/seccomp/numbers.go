@@ -1,3 +1,5 @@
+//go:build linux
+
 package seccomp
 
 // absent is the number of a call that an architecture does not have.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package seccomp writes the system call filter of a sandbox, as the bytes that
 // bwrap --seccomp reads: a program in classic BPF, an array of struct
 // sock_filter.

@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package stub is the DNS server of a sandbox. It resolves nothing and asks
 // nobody: to a name it gives an address that leads to egressd's own listeners,
 // and its table says, when the connection comes, which name that was. So a
