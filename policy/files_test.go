@@ -107,14 +107,14 @@ func TestAgents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if q.Rules[0].Host != c.host || q.Limits.MaxConnections != c.connections || q.Audit.Keep != 7 || q.Hash != p.Hash {
+		if q.Rules[0].Host != c.host || q.Limits.MaxConnections != c.connections || q.Audit.Keep != 7 || q.Hash != p.Hash || q.Path != p.Path {
 			t.Errorf("%q %q: %+v", c.agent, c.terminal, q.Rules)
 		}
 		if c.terminal == "t" && (q.Cwd != "/p/sub" || q.Terminal.Command != "make") {
 			t.Errorf("terminal %+v in %s", q.Terminal, q.Cwd)
 		}
 	}
-	for _, c := range [][2]string{{"gone", ""}, {"none", ""}, {"", "none"}, {"two", "t"}} {
+	for _, c := range [][2]string{{"gone", ""}, {"none", ""}, {"../one", ""}, {"../../p/agents/one", ""}, {"", "none"}, {"two", "t"}} {
 		if _, err := p.Select(c[0], c[1]); err == nil {
 			t.Errorf("%v can be chosen", c)
 		}

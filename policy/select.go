@@ -24,6 +24,8 @@ func (p *Policy) Select(agent, terminal string) (*Policy, error) {
 			return nil, fmt.Errorf("choosing agent %q: %s", agent, known(p.Agents, "tools.agents names"))
 		}
 		chosen = *a
+		// It is trusted, and read again, as the file that names it.
+		chosen.Path = p.Path
 		chosen.Hash, chosen.Files, chosen.Missing, chosen.Notes, chosen.absent = p.Hash, p.Files, p.Missing, p.Notes, p.absent
 		chosen.takeSections(p)
 	}

@@ -60,6 +60,21 @@ func sandboxEnviron(host, passthrough, secrets []string, visible func(dir string
 	return env
 }
 
+// withVariables is an environment in which more replaces what there is of the
+// same names: of two values of one variable programs take one or the other.
+func withVariables(env, more []string) []string {
+	set := map[string]bool{}
+	for _, kv := range more {
+		name, _, _ := strings.Cut(kv, "=")
+		set[name] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return set[name]
+	})
+	return append(kept, more...)
+}
+
 // visiblePath keeps the absolute entries of a search path that exist inside.
 func visiblePath(path string, visible func(string) bool) string {
 	var keep []string

@@ -40,8 +40,8 @@ func runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] [--] [CMD [ARG…]]",
 		Short: "run CMD in the sandbox, behind the proxy",
-		Long: `Run CMD (the user's shell if none is given) in a sandbox whose every connection
-is judged by the policy, forwarded and recorded.
+		Long: `Run CMD (if none is given the command of --terminal, else the user's shell) in a
+sandbox whose every connection is judged by the policy, forwarded and recorded.
 
 Exit status: CMD's, 128+n if signal n ended it; 125 when egressd itself fails,
 126 when CMD cannot be executed, 127 when it is not there.`,
@@ -100,14 +100,14 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if err := unsupported(p, true); err != nil {
 		return 0, err
 	}
-	if len(argv) == 0 {
-		argv = []string{shell()}
-	}
-	r := &runner{flags: f, src: src, policy: p, argv: argv, capture: capture, published: published, ahead: ahead}
+	r := &runner{flags: f, src: src, policy: p, argv: commandOf(p, argv), capture: capture, published: published, ahead: ahead}
 	if r.cwd, err = src.workingFolder(p); err != nil {
 		return 0, err
 	}
 	if r.grants, err = grantsOf(p, r.cwd, src.dirs.home, os.Stderr); err != nil {
+		return 0, err
+	}
+	if err := src.noFileToMake(p, r.grants); err != nil {
 		return 0, err
 	}
 	if err := turnable(p, src.dirs.home, r.grants); err != nil {

@@ -33,6 +33,7 @@ func (r *runner) config(ctx context.Context) netns.Config {
 		Invoker: invoker(d), Ahead: r.ahead,
 	}
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, sourceVariables(p.Credentials), visibleIn(r.grants))
+	c.Env = withVariables(c.Env, terminalVariables(p.Terminal))
 	stores, loose := r.java()
 	c.Files = trustFiles(stores)
 	var authority *ca.Issuer
@@ -40,12 +41,12 @@ func (r *runner) config(ctx context.Context) netns.Config {
 	case p.HasRules:
 		c.Network, c.Names, c.Early = netns.Captured, r.sess.set, r.early
 		authority = r.sess.issuer
-		c.Env = append(c.Env, proxyVariables(proxyURL)...)
+		c.Env = withVariables(c.Env, proxyVariables(proxyURL))
 		if loose {
 			c.Env = withJavaOptions(c.Env, javaTrust())
 		}
 		c.EnvExplicit = javaExplicit(c.Env)
-		c.Env = append(c.Env, ca.Variables(bundlePath, filepath.Dir(bundlePath))...)
+		c.Env = withVariables(c.Env, ca.Variables(bundlePath, filepath.Dir(bundlePath)))
 	default:
 		c.Network = netns.NoNetwork
 		if p.Sandbox.AllowNetwork {
@@ -56,7 +57,7 @@ func (r *runner) config(ctx context.Context) netns.Config {
 	for _, name := range credbroker.InsideFiles(p.Credentials) {
 		c.Files = append(c.Files, mount.Entry{Path: insideFile(name), Mode: 0o444})
 	}
-	c.Env = append(c.Env, <-r.git...)
+	c.Env = withVariables(<-r.git, c.Env)
 	c.Texts = sync.OnceValues(func() (map[string][]byte, error) {
 		// Only now, when the helper runs: to start it the process must be open to
 		// others for a moment.

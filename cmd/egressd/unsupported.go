@@ -40,6 +40,5 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 	no(s.Limits != policy.SandboxLimits{}, "sandbox.limits")
 	no(p.Fork, "os_env.fork")
 	no(p.StartInScratch, "os_env.start_in_scratch")
-	no(p.Terminal != nil, "--terminal")
 	return errors.Join(errs...)
 }
