@@ -82,7 +82,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.ended)
 	var events chan struct{}
 	if !w.ByDemand {
-		in, err := newInotify()
+		in, err := newLookout()
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			in.read(events)
 		}()
 		defer func() {
-			in.file.Close()
+			in.close()
 			<-done
 		}()
 		if err := in.watch(w.files(w.Current)); err != nil {
@@ -111,7 +111,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return w.loop(ctx, nil, nil)
 }
 
-func (w *Watcher) loop(ctx context.Context, events <-chan struct{}, in *inotify) error {
+func (w *Watcher) loop(ctx context.Context, events <-chan struct{}, in *lookout) error {
 	quiet := time.NewTimer(time.Hour)
 	quiet.Stop()
 	defer quiet.Stop()
@@ -141,7 +141,7 @@ func (w *Watcher) loop(ctx context.Context, events <-chan struct{}, in *inotify)
 
 // reread reads and hands over. Watches are set anew before the reading, so that
 // no change between the two is lost, and after it for files that are new.
-func (w *Watcher) reread(demanded bool, in *inotify) error {
+func (w *Watcher) reread(demanded bool, in *lookout) error {
 	p, problems, err := w.Read()
 	if in != nil {
 		// A folder that cannot be watched is one that is not there.

@@ -94,7 +94,7 @@ func (c Config) run(ctx context.Context, argv []string, limit time.Duration) ([]
 		Stdout: &stdout, Stderr: &stderr, WaitDelay: drain,
 		// A session of its own has no terminal: a program that would ask there
 		// fails at once instead of waiting where nobody looks.
-		SysProcAttr: &unix.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL},
+		SysProcAttr: attributes(),
 	}
 	if cmd.Env == nil {
 		cmd.Env = []string{} // nil would be all of ours
@@ -132,9 +132,7 @@ func reap(ctx context.Context, pid int, overflow <-chan struct{}) (stopped error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		var info unix.Siginfo
-		for unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
-		}
+		awaitExit(pid)
 	}()
 	select {
 	case <-ended:

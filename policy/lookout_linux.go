@@ -25,8 +25,8 @@ func written(path string) bool {
 	return errors.Is(err, unix.EAGAIN)
 }
 
-// inotify is a set of watched folders and the names in them that count.
-type inotify struct {
+// lookout is inotify: a set of watched folders and the names in them that count.
+type lookout struct {
 	fd   int
 	file *os.File
 
@@ -36,12 +36,12 @@ type inotify struct {
 	dirs  map[int32]string
 }
 
-func newInotify() (*inotify, error) {
+func newLookout() (*lookout, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("watching the policy: %w", err)
 	}
-	return &inotify{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), names: map[int32]map[string]bool{}, dirs: map[int32]string{}}, nil
+	return &lookout{fd: fd, file: os.NewFile(uintptr(fd), "inotify"), names: map[int32]map[string]bool{}, dirs: map[int32]string{}}, nil
 }
 
 // interesting are events after which a file may be read: it was closed by a
@@ -51,7 +51,7 @@ const interesting = unix.IN_CLOSE_WRITE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM 
 
 // watch sees to it that the folder of each file is watched, and where the file
 // is a link, that of what it leads to.
-func (in *inotify) watch(files []string) error {
+func (in *lookout) watch(files []string) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	var first error
@@ -84,7 +84,7 @@ func (in *inotify) watch(files []string) error {
 }
 
 // read reports events that count until the descriptor is closed.
-func (in *inotify) read(events chan<- struct{}) {
+func (in *lookout) read(events chan<- struct{}) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := in.file.Read(buf)
@@ -101,9 +101,12 @@ func (in *inotify) read(events chan<- struct{}) {
 	}
 }
 
+// close ends read.
+func (in *lookout) close() { _ = in.file.Close() } // nothing was written to it
+
 // counts looks whether one of the events is about a name that counts. An
 // overflow of the queue counts.
-func (in *inotify) counts(buf []byte) bool {
+func (in *lookout) counts(buf []byte) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	found := false
