@@ -14,7 +14,9 @@ import (
 // Config is what a sandbox is made from. All paths are absolute, clean and
 // without links.
 type Config struct {
-	Argv []string // the program and its arguments
+	// Argv is the program and its arguments. Without one the session stands until
+	// Close and runs commands, by Exec; it has no Streams then, and no Go.
+	Argv []string
 	Env  []string // its whole environment, but for HOME, TMPDIR, USER and LOGNAME, which Start sets; PATH loses what does not exist inside
 	// EnvExplicit is more of the environment where capture is explicit only, and
 	// replaces what Env says of the same variables.
@@ -56,8 +58,8 @@ type Config struct {
 
 // check refuses a configuration that no sandbox could be made from.
 func (c *Config) check() error {
-	if len(c.Argv) == 0 {
-		return errors.New("making a sandbox: no program")
+	if len(c.Argv) == 0 && c.Streams != (Streams{}) {
+		return errors.New("making a sandbox: there are streams and no program")
 	}
 	for _, path := range []string{c.Cwd, c.Home} {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {

@@ -48,6 +48,7 @@ type message struct {
 	Group                  bool        `json:",omitempty"` // send it to the program's process group
 	Status                 int         `json:",omitempty"` // wait status of the program
 	Spot                   *mount.Spot `json:",omitempty"` // of mend
+	Command                uint64      `json:",omitempty"` // of exec, kill and ended: which one
 }
 
 // Kinds of messages, and who says them.
@@ -69,6 +70,10 @@ const (
 	kindContinued = "continued" // launcher
 	kindExited    = "exited"    // launcher
 	kindMend      = "mend"      // egressd asks the keeper
+	kindStand     = "stand"     // egressd: there is no program, commands will come
+	kindExec      = "exec"      // egressd: a command and its streams; answered when it runs, or cannot
+	kindKill      = "kill"      // egressd: end a command and all it has started
+	kindEnded     = "ended"     // launcher: a command and all it has started is over
 )
 
 // Bounds of one message. The kernel carries 253 descriptors at most.

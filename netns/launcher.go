@@ -56,6 +56,7 @@ type launched struct {
 	spec    *os.File   // what to start
 	streams []*os.File // the program's 0, 1 and 2
 	slave   *os.File   // of the terminal, or nil
+	reaper  *reaper    // of a session without a program, else nil
 
 	mu   sync.Mutex
 	pid  int  // of the program, 0 before and after
@@ -80,6 +81,14 @@ func (l *launched) handle(m message, files []*os.File) error {
 			return errEnd
 		}
 		go l.watch()
+	case kindStand:
+		var err error
+		if l.reaper == nil {
+			l.reaper, err = newReaper(l.c)
+		}
+		return l.answer(m, result{err: err})
+	case kindExec, kindKill:
+		return l.command(m, files)
 	case kindSignal:
 		l.signal(unix.Signal(m.Signal), m.Group)
 		return l.answer(m, result{})
@@ -157,6 +166,22 @@ func (l *launched) socket(m message) error {
 		return l.answer(m, result{err: fmt.Errorf("making a socket: %w", err)})
 	}
 	return l.answer(m, result{file: os.NewFile(uintptr(fd), "socket")})
+}
+
+// command starts or ends one of a standing session.
+func (l *launched) command(m message, files []*os.File) error {
+	switch {
+	case l.reaper == nil:
+		closeFiles(files)
+		return l.answer(m, result{err: errors.New("running a command: the session has a program of its own")})
+	case m.Kind == kindKill:
+		closeFiles(files)
+		l.reaper.kill(m.Command)
+		return l.answer(m, result{})
+	}
+	// Nobody is there if an answer cannot be sent: handle's loop ends by itself.
+	l.reaper.start(m, files, func(err error) { _ = l.answer(m, result{err: err}) })
+	return nil
 }
 
 // start starts the program with its streams, or says why it cannot.

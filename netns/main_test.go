@@ -125,6 +125,7 @@ type run struct {
 	Binary  string // what to run instead of the test's binary
 	Ahead   string // how a helper was started ahead: "", "other" (for another folder) or "unused"
 	Early   string // what Config.Early fails with, or "ok"
+	Stand   string // what of stands is done in a session without a program
 	Leave   string // a signal to send the program 300 ms after the start
 
 	Home, Cwd string // made by prepare
@@ -185,7 +186,7 @@ func (r *run) command(t *testing.T) *exec.Cmd {
 	if r.Home == "" {
 		r.prepare(t)
 	}
-	if r.Argv == nil {
+	if r.Argv == nil && r.Stand == "" {
 		r.Argv = []string{"sh", "-c", r.Shell}
 	}
 	for _, f := range r.Files {
@@ -251,6 +252,9 @@ func beEgressd(spec string) int {
 		Event:   func(e Event) { fmt.Fprintln(os.Stderr, "event:", e.Kind, e.Signal, e.Name, e.At) }}
 	if r.Pty {
 		cfg.Streams = Streams{Pty: true}
+	}
+	if r.Stand != "" {
+		cfg.Streams = Streams{}
 	}
 	if r.Network == Captured {
 		for _, v := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
@@ -349,6 +353,9 @@ func serveRun(cfg Config, r run) int {
 		if err := selfTest(ctx, s, cfg); err != nil {
 			return fail(err)
 		}
+	}
+	if r.Stand != "" {
+		return doStand(ctx, s, r.Stand)
 	}
 	if err := s.Go(ctx); err != nil {
 		var no *NotStarted

@@ -23,6 +23,7 @@ type program struct {
 	Argv, Env []string
 	Cwd       string
 	Limits    Limits
+	Reap      bool // it is handed its orphaned descendants
 }
 
 // attributes are those of a process group of its own, in the foreground of the
@@ -58,6 +59,11 @@ func execProgram(spec *os.File) error {
 	path, err := p.prepare()
 	if err != nil {
 		return err
+	}
+	if p.Reap {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return fmt.Errorf("becoming a reaper: %w", err)
+		}
 	}
 	if err := p.Limits.set(); err != nil {
 		return err

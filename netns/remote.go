@@ -76,7 +76,7 @@ func (r *remote) read() {
 				s := unix.WaitStatus(m.Status)
 				r.status = &s
 			}
-		case kindStopped, kindContinued:
+		case kindStopped, kindContinued, kindEnded:
 			r.event(m)
 		}
 	}

@@ -42,7 +42,11 @@ type Session struct {
 	mu      sync.Mutex
 	cookie  uint64     // of the network namespace
 	spares  []*os.File // sockets inside
-	running bool       // the program has been started
+	running bool       // the program, or a command, has been started
+
+	env         []string // of each command of a standing session
+	lastCommand uint64
+	commands    map[uint64]*Process // that run, by their numbers
 
 	close    sync.Once
 	closeErr error
@@ -204,6 +208,40 @@ func (s *Session) ready(ctx context.Context) error {
 	s.mu.Lock()
 	s.launcher = newRemote(s.chain.launcher, s.fromLauncher)
 	s.mu.Unlock()
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if s.cookie == 0 {
+		// Learn the namespace while nothing of the sandbox runs.
+		probe, err := s.socket(ctx, unix.AF_INET, unix.SOCK_DGRAM)
+		if err != nil {
+			return err
+		}
+		_ = probe.Close()
+	}
+	s.keep()
+	err := s.openDoors(ctx)
+	if err != nil {
+		return err
+	}
+	if s.public, err = s.publish(s.cfg.Publish); err != nil {
+		return err
+	}
+	if s.early != nil {
+		err, s.early = <-s.early, nil
+	}
+	s.dropSpares()
+	return err
+}
+
+// prepare hands over the program and its streams, if there is one.
+func (s *Session) prepare(ctx context.Context) error {
+	if len(s.cfg.Argv) == 0 {
+		s.env = s.environment()
+		_, files, err := s.launcher.ask(ctx, startTime, message{Kind: kindStand})
+		closeFiles(files)
+		return err
+	}
 	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: s.environment(), Cwd: s.cfg.Cwd, Limits: s.cfg.Limits})
 	if err != nil {
 		return err
@@ -230,26 +268,7 @@ func (s *Session) ready(ctx context.Context) error {
 	} else {
 		closeFiles(got)
 	}
-	if s.cookie == 0 {
-		// Learn the namespace while nothing of the sandbox runs.
-		probe, err := s.socket(ctx, unix.AF_INET, unix.SOCK_DGRAM)
-		if err != nil {
-			return err
-		}
-		_ = probe.Close()
-	}
-	s.keep()
-	if err := s.openDoors(ctx); err != nil {
-		return err
-	}
-	if s.public, err = s.publish(s.cfg.Publish); err != nil {
-		return err
-	}
-	if s.early != nil {
-		err, s.early = <-s.early, nil
-	}
-	s.dropSpares()
-	return err
+	return nil
 }
 
 // environment is the program's: what was given, and who and where it is
@@ -317,6 +336,10 @@ func checkMaster(f *os.File) error {
 }
 
 func (s *Session) fromLauncher(m message) {
+	if m.Kind == kindEnded {
+		s.commandEnded(m)
+		return
+	}
 	if s.cfg.Event == nil {
 		return
 	}
