@@ -83,10 +83,10 @@ for n in range(20):
 		s.sh(ctx, s.left())
 	},
 	"launcher killed": func(ctx context.Context, s *stand) {
-		s.died(ctx, "kill -KILL $PPID; sleep 1000")
+		s.died(ctx, "sleep 0.1; kill -KILL $PPID; sleep 1000")
 	},
 	"all killed": func(ctx context.Context, s *stand) {
-		s.died(ctx, "kill -KILL -1; sleep 1000")
+		s.died(ctx, "sleep 0.1; kill -KILL -1; sleep 1000")
 	},
 	"launcher stopped": func(ctx context.Context, s *stand) {
 		p, _, err := s.start(ctx, Command{Argv: []string{"sh", "-c", "sleep 0.1; kill -STOP $PPID; sleep 1000"}})
