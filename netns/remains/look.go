@@ -1,0 +1,377 @@
+package remains
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rank says how bad a finding is.
+type Rank int
+
+// From what runs by itself to what somebody must start.
+const (
+	Entered  Rank = iota // a repository that git status of another one goes into
+	Settings             // settings or hooks of git, a repository
+	Named                // a file that some program runs by its name
+)
+
+// Finding is one thing that could run on the host.
+type Finding struct {
+	Path string
+	Rank Rank
+	What string // what is the matter with it, in words
+	top  string // the outermost new folder that holds it
+}
+
+// Report is what Look found.
+type Report struct {
+	Findings []Finding // the worst first
+	Unlooked []string  // folders that were not looked into, or not to their end
+}
+
+// Limits bound a look.
+type Limits struct {
+	Entries  int                    // names read in folders that changed, for each root; 0 is none
+	Unlooked map[string]bool        // folders that were not walked at the start: left alone
+	Writable func(path string) bool // folders where this is false are left alone
+}
+
+const (
+	lookDepth    = 200 // folders below each other
+	unlookedMost = 64
+	findingsMost = 4096
+	eachFolder   = 4 // findings that are named one by one in a folder that is new
+)
+
+// Look says what is new or changed since New. It ends early when ctx does, and
+// says what was left out.
+func (w *Watch) Look(ctx context.Context, limits Limits) Report {
+	l := &look{Watch: w, ctx: ctx, limits: limits, done: map[string]bool{}, indexes: map[string]*index{}}
+	for path := range w.gits {
+		l.gitFolder(path)
+	}
+	for _, root := range w.config.Roots {
+		l.root(root)
+	}
+	for path := range w.things { // in folders that were not walked
+		if l.done[path] {
+			continue
+		}
+		if dir, err := openRoot(filepath.Dir(path)); err == nil {
+			l.thing(dir, filepath.Base(path))
+			_ = dir.Close()
+		}
+	}
+	return Report{Findings: collapse(l.found), Unlooked: l.unlooked}
+}
+
+type look struct {
+	*Watch
+	ctx      context.Context
+	limits   Limits
+	found    []Finding
+	unlooked []string
+	done     map[string]bool // things
+	indexes  map[string]*index
+
+	// Of the root under way.
+	base string
+	left int
+	next []fresh
+}
+
+// fresh is a folder that was not there at the start.
+type fresh struct{ rel, top string }
+
+func (l *look) tell(path string, rank Rank, what, top string) {
+	if len(l.found) < findingsMost {
+		l.found = append(l.found, Finding{path, rank, what, top})
+	}
+}
+
+func (l *look) miss(path string) {
+	if len(l.unlooked) < unlookedMost {
+		l.unlooked = append(l.unlooked, path)
+	}
+}
+
+// root goes through the folders that were there first, then through new ones,
+// the shallow before the deep.
+func (l *look) root(path string) {
+	dir, err := openRoot(path)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENOENT) {
+		return // a file, or gone
+	}
+	if err != nil {
+		l.miss(path)
+		return
+	}
+	l.base, l.left, l.next = path, cmp.Or(l.limits.Entries, 1<<40), nil
+	l.known(dir, 0)
+	for len(l.next) > 0 {
+		f := l.next[0]
+		l.next = l.next[1:]
+		at := filepath.Join(path, f.rel)
+		if l.left <= 0 || l.ctx.Err() != nil || strings.Count(f.rel, "/") > lookDepth {
+			l.miss(at)
+			continue
+		}
+		top, err := openRoot(path)
+		if err == nil {
+			dir, err = openBelow(top, f.rel)
+		}
+		if err != nil {
+			if !errors.Is(err, unix.ENOENT) {
+				l.miss(at)
+			}
+			continue
+		}
+		l.names(dir, f.top, 0)
+		_ = dir.Close()
+	}
+}
+
+// known looks at a folder that was there, and closes it.
+func (l *look) known(dir *os.File, depth int) {
+	defer func() { _ = dir.Close() }()
+	path := dir.Name()
+	was := l.folders[path]
+	if l.ctx.Err() != nil || depth > lookDepth {
+		l.miss(path)
+		return
+	}
+	now, err := identityOfFile(dir)
+	if err == nil && now.dev == was.Dev && now.ino == was.Ino && now.sec == was.Sec && now.nsec == was.Nsec {
+		for _, name := range l.in[path] {
+			l.thing(dir, name)
+		}
+		for _, name := range l.sub[path] {
+			l.child(dir, name, depth)
+		}
+		return
+	}
+	l.names(dir, "", depth)
+}
+
+func (l *look) child(dir *os.File, name string, depth int) {
+	next, err := openFolder(dir, name)
+	switch {
+	case err == nil:
+		l.known(next, depth+1)
+	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP):
+		l.miss(filepath.Join(dir.Name(), name))
+	}
+}
+
+// names reads a folder that changed, or is new.
+func (l *look) names(dir *os.File, top string, depth int) {
+	path := dir.Name()
+	rel := strings.TrimPrefix(strings.TrimPrefix(path, l.base), "/")
+	var marks gitMarks
+	var folders []string
+	for {
+		if l.left <= 0 {
+			l.miss(path)
+			break
+		}
+		entries, err := dir.ReadDir(min(1024, l.left))
+		l.left -= len(entries)
+		for _, e := range entries {
+			marks.see(e.Name())
+			if l.name(dir, rel, e.Name(), top) && e.IsDir() {
+				folders = append(folders, e.Name())
+			}
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				l.miss(path)
+			}
+			break
+		}
+	}
+	if _, ok := l.gits[path]; marks.repository() && !ok && !l.things[path].git {
+		l.tell(path, Settings, "a git repository under a name of its own: git run in it takes its settings", "")
+		return
+	}
+	slices.Sort(folders)
+	for _, name := range folders {
+		at := filepath.Join(path, name)
+		switch _, known := l.folders[at]; {
+		case slices.Contains(l.config.Roots, at), l.limits.Unlooked[at]:
+		case known:
+			l.child(dir, name, depth)
+		case l.limits.Writable(at):
+			l.next = append(l.next, fresh{filepath.Join(rel, name), cmp.Or(top, at)})
+		}
+	}
+}
+
+// name judges one name, and says whether a folder of that name is looked into.
+func (l *look) name(dir *os.File, rel, name, top string) bool {
+	path := filepath.Join(dir.Name(), name)
+	if _, known := l.gits[path]; known {
+		return false
+	}
+	if _, known := l.things[path]; known {
+		l.thing(dir, name)
+		return true
+	}
+	if isGit(name) {
+		l.repository(dir.Name(), path)
+		return false
+	}
+	if by := names[name]; by != "" && !inStore(rel) && l.limits.Writable(path) {
+		rank := Named
+		if by == byGit {
+			rank = Settings
+		}
+		l.tell(path, rank, "new; "+by+" runs it, or what it names", top)
+	}
+	return true
+}
+
+// gitMarks are the names by which git takes a folder for a repository.
+type gitMarks struct{ head, objects, refs, common bool }
+
+func (g *gitMarks) see(name string) {
+	switch name {
+	case "HEAD":
+		g.head = true
+	case "objects":
+		g.objects = true
+	case "refs":
+		g.refs = true
+	case "commondir":
+		g.common = true
+	}
+}
+
+func (g *gitMarks) repository() bool { return g.head && (g.common || g.objects && g.refs) }
+
+// thing compares a name that counts.
+func (l *look) thing(dir *os.File, name string) {
+	path := filepath.Join(dir.Name(), name)
+	if l.done[path] {
+		return
+	}
+	l.done[path] = true
+	was := l.things[path]
+	now, ok := identityAt(dir, name)
+	rank, by := Named, was.by+" runs it, or what it names"
+	if was.git || was.by == byGit {
+		rank = Settings
+	}
+	if was.note != "" {
+		by += " (" + was.note + ")"
+	}
+	switch {
+	case !ok:
+	case was.id == identity{}:
+		l.tell(path, rank, "new; "+by, "")
+	case now.kind() == unix.S_IFDIR && was.id.kind() == unix.S_IFDIR:
+		l.tree(path, rank, by)
+	case now == was.id, l.same(dir, name, was.id, now):
+	default:
+		l.tell(path, rank, "changed; "+by, "")
+	}
+}
+
+// tree compares a folder that counts with all that is in it.
+func (l *look) tree(path string, rank Rank, by string) {
+	before, ok := l.trees[path]
+	if !ok {
+		return
+	}
+	now, whole := treeAt(path)
+	if !whole {
+		l.miss(path)
+	}
+	for at, id := range now {
+		switch was, ok := before[at]; {
+		case !ok:
+			l.tell(filepath.Join(path, at), rank, "new; "+by, path)
+		case was != id:
+			l.tell(filepath.Join(path, at), rank, "changed; "+by, path)
+		}
+	}
+}
+
+// gitFolder compares a git folder that was there.
+func (l *look) gitFolder(path string) {
+	dir, err := openRoot(path)
+	if err != nil {
+		l.tell(path, Settings, "no folder any more: git goes elsewhere", "")
+		return
+	}
+	defer func() { _ = dir.Close() }()
+	before, now := l.gits[path], gitAt(dir)
+	fresh := map[string]bool{}
+	for _, at := range sorted(now) {
+		was, ok := before[at]
+		if ok && was == now[at] || newAbove(fresh, at) {
+			continue
+		}
+		what := "changed"
+		if !ok {
+			what, fresh[at] = "new", true
+		}
+		l.tell(filepath.Join(path, at), Settings, what+"; git takes its settings or what it runs from it", "")
+	}
+}
+
+func sorted(t gitTree) []string {
+	var list []string
+	for at := range t {
+		list = append(list, at)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func newAbove(fresh map[string]bool, at string) bool {
+	for ; at != "."; at = filepath.Dir(at) {
+		if fresh[at] {
+			return true
+		}
+	}
+	return false
+}
+
+// collapse sorts findings, the worst first and the shallow before the deep, and
+// puts what lies in one new folder together where it is much.
+func collapse(found []Finding) []Finding {
+	slices.SortFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")), cmp.Compare(a.Path, b.Path), cmp.Compare(a.What, b.What))
+	})
+	found = slices.CompactFunc(found, func(a, b Finding) bool { return a.Path == b.Path })
+	count := map[string]int{}
+	for _, f := range found {
+		if f.Rank == Named && f.top != "" {
+			count[f.top]++
+		}
+	}
+	var out []Finding
+	told := map[string]bool{}
+	for _, f := range found {
+		n := 0
+		if f.Rank == Named && f.top != "" {
+			n = count[f.top]
+		}
+		switch {
+		case n <= eachFolder:
+			out = append(out, f)
+		case !told[f.top]:
+			told[f.top] = true
+			out = append(out, Finding{Path: f.top, Rank: Named, What: "holds " + plural(n) + " that are new or changed and that a tool runs, such as " + filepath.Base(f.Path)})
+		}
+	}
+	return out
+}
