@@ -1,6 +1,10 @@
 package survey
 
-import "slices"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // look is what one folder holds.
 type look struct {
@@ -14,6 +18,15 @@ type look struct {
 	git     []string
 	sockets []string
 	named   []string
+	self    Folder
+}
+
+// stamp notes what a folder is before its names are read.
+func (l *look) stamp(fd int) {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) == nil {
+		l.self = Folder{Dev: uint64(st.Dev), Ino: st.Ino, Sec: int64(st.Ctim.Sec), Nsec: int64(st.Ctim.Nsec)}
+	}
 }
 
 // kind is what a name stands for, as far as a walk cares.

@@ -62,6 +62,7 @@ func (r *reader) folder(rel string) look {
 		return s.look
 	}
 	defer func() { _ = unix.Close(fd) }()
+	s.stamp(fd)
 	if r.buf == nil {
 		r.buf = make([]byte, bufSize)
 	}

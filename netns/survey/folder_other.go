@@ -35,6 +35,7 @@ func (r *reader) folder(rel string) look {
 		return s.look
 	}
 	defer func() { _ = f.Close() }()
+	s.stamp(int(f.Fd()))
 	room := -1
 	if w := r.walk; w.config.MaxEntries > 0 && rel != "." {
 		room = max(w.config.MaxEntries-w.spent, 1)

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Config is what a walk looks for, and where. Paths are absolute, clean and
@@ -46,12 +47,20 @@ type Found struct {
 	Git     []string
 	Sockets []string // unix sockets
 	Named   []string // the Names
-	Folders []string // folders that were read to their end
+	Folders []Folder // folders that were read to their end
 	// Unreached are folders that were not read or not to their end, shallow
 	// first: the bound was hit, or they are closed to us but not to the sandbox.
 	Unreached []string
 	Bounded   []string // the roots in which the bound was hit
 	Entries   int      // names read
+}
+
+// Folder is one that was read, as it was before: the kernel changes its ctime
+// whenever a name in it comes, goes or is replaced.
+type Folder struct {
+	Path      string
+	Dev, Ino  uint64
+	Sec, Nsec int64 // ctime
 }
 
 // Walk looks through the roots. What vanishes while it looks is as if it had
@@ -66,8 +75,9 @@ func Walk(ctx context.Context, c Config) (Found, error) {
 			return Found{}, fmt.Errorf("looking through %s: %w", r.Path, err)
 		}
 	}
-	for _, list := range []*[]string{&w.found.Hidden, &w.found.Git, &w.found.Sockets, &w.found.Named, &w.found.Folders} {
+	for _, list := range []*[]string{&w.found.Hidden, &w.found.Git, &w.found.Sockets, &w.found.Named} {
 		slices.Sort(*list)
 	}
+	slices.SortFunc(w.found.Folders, func(a, b Folder) int { return strings.Compare(a.Path, b.Path) })
 	return w.found, nil
 }

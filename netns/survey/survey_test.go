@@ -100,7 +100,7 @@ func TestWalkFinds(t *testing.T) {
 			}
 			for m := range strings.FieldsSeq(tt.miss) {
 				for _, folder := range f.Folders {
-					if folder == filepath.Join(root, m) {
+					if folder.Path == filepath.Join(root, m) {
 						t.Errorf("%s was looked into", m)
 					}
 				}

@@ -121,7 +121,8 @@ func (w *walk) commit(folders []string, looks []look) (next, rest []string) {
 		case l.closed:
 			w.found.Unreached = append(w.found.Unreached, path)
 		case l.whole:
-			w.found.Folders = append(w.found.Folders, path)
+			l.self.Path = path
+			w.found.Folders = append(w.found.Folders, l.self)
 		case l.cut:
 			return next, folders[i:]
 		}
