@@ -10,9 +10,9 @@
 // a bounded cache and made anew before they expire.
 //
 // What programs trust is a matter of files: [SystemRoots] reads what the host
-// trusts, [Bundle] adds the authority to it, [Truststore] makes of it what Java
-// reads, [Places] and [JavaStores] say which files to replace, and [Variables]
-// names the rest. [Issuer.UpstreamRoots] is the other side, what egressd itself
+// trusts, [Roots.Bundle] adds the authority to it, [Truststore] makes of it
+// what Java reads, [Places] and [JavaStores] say which files to replace, and
+// [Variables] names the rest. [Issuer.UpstreamRoots] is the other side, what egressd itself
 // trusts in origins: the host's roots, and never its own authority.
 package ca
 

@@ -67,6 +67,10 @@ func JavaStores(root, home string, jdks []string) []string {
 	}
 	var stores []string
 	for _, c := range candidates {
+		// Nearly none is there, and that is quick to ask.
+		if _, err := os.Stat(c); filepath.Clean(root) == "/" && err != nil {
+			continue
+		}
 		if path, ok := realPath(root, c); ok {
 			stores = append(stores, path)
 		}

@@ -68,24 +68,40 @@ var hashed = regexp.MustCompile(`^[0-9a-f]{8}\.[0-9]+$`)
 // parsed when somebody asks for more than their text: reading is on the way to
 // the start of every command, and programs inside only need the text.
 type Roots struct {
-	ders  [][]byte
-	pem   []byte
+	texts []rootText
 	parse sync.Once
 	certs []*x509.Certificate
 }
 
-// PEM is the roots as one file.
-func (r *Roots) PEM() []byte { return r.pem }
+// Bundle is the roots and more certificates, each a PEM, in one file for
+// programs in the sandbox.
+func (r *Roots) Bundle(more ...[]byte) []byte {
+	size := 0
+	for _, c := range r.texts {
+		size += c.encodedLen()
+	}
+	for _, m := range more {
+		size += len(m)
+	}
+	out := make([]byte, 0, size)
+	for _, c := range r.texts {
+		out = c.encode(out)
+	}
+	for _, m := range more {
+		out = append(out, m...)
+	}
+	return out
+}
 
 // Len is how many there are.
-func (r *Roots) Len() int { return len(r.ders) }
+func (r *Roots) Len() int { return len(r.texts) }
 
 // Certificates are the roots that Go can parse.
 func (r *Roots) Certificates() []*x509.Certificate {
 	r.parse.Do(func() {
-		parsed := make([]*x509.Certificate, len(r.ders))
-		spread(len(r.ders), func(i int) {
-			if c, err := x509.ParseCertificate(r.ders[i]); err == nil {
+		parsed := make([]*x509.Certificate, len(r.texts))
+		spread(len(r.texts), func(i int) {
+			if c, err := x509.ParseCertificate(r.texts[i].der); err == nil {
 				parsed[i] = c
 			}
 		})
@@ -126,14 +142,11 @@ func SystemRoots(files, dirs []string) (*Roots, error) {
 
 // join puts together what was found, each certificate once.
 func join(sources []rootSource) (*Roots, error) {
-	r := &Roots{}
-	size, count := 0, 0
+	count := 0
 	for _, s := range sources {
-		for _, c := range s.certs {
-			size, count = size+c.encodedLen(), count+1
-		}
+		count += len(s.certs)
 	}
-	r.pem, r.ders = make([]byte, 0, size), make([][]byte, 0, count)
+	r := &Roots{texts: make([]rootText, 0, count)}
 	seen := make(map[[sha256.Size]byte]bool, count)
 	for _, s := range sources {
 		// A link whose file was removed is common in a folder, and no root.
@@ -146,7 +159,7 @@ func join(sources []rootSource) (*Roots, error) {
 		for _, c := range s.certs {
 			if sum := sha256.Sum256(c.der); !seen[sum] {
 				seen[sum] = true
-				r.ders, r.pem = append(r.ders, c.der), c.encode(r.pem)
+				r.texts = append(r.texts, c)
 			}
 		}
 	}
@@ -209,16 +222,6 @@ func sourcesOf(files, dirs []string) ([]rootSource, error) {
 		}
 	}
 	return out, nil
-}
-
-// Bundle is roots and the authority's PEM in one file, for programs in the
-// sandbox.
-func Bundle(roots, authority []byte) []byte {
-	var between []byte
-	if len(roots) > 0 && roots[len(roots)-1] != '\n' {
-		between = []byte{'\n'} // two blocks on one line are none
-	}
-	return slices.Concat(roots, between, authority)
 }
 
 // UpstreamRoots is the pool that verifies origins: all these roots without this

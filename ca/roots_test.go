@@ -60,8 +60,8 @@ func TestSystemRoots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := slices.Concat(system, extra, corporate); !bytes.Equal(got.PEM(), want) || got.Len() != 3 {
-		t.Errorf("%d roots, want the system's, the extra one and the corporate one:\n%s", got.Len(), got.PEM())
+	if want := slices.Concat(system, extra, corporate); !bytes.Equal(got.Bundle(), want) || got.Len() != 3 {
+		t.Errorf("%d roots, want the system's, the extra one and the corporate one:\n%s", got.Len(), got.Bundle())
 	}
 	for _, bad := range []string{host + "/none.pem", host + "/empty.pem"} {
 		put(t, host+"/empty.pem", nil)
@@ -104,8 +104,8 @@ func TestRootsAreReadAlike(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if want := slices.Concat(first, second); !bytes.Equal(got.PEM(), want) || got.Len() != 2 {
-				t.Errorf("%d roots:\n%s", got.Len(), got.PEM())
+			if want := slices.Concat(first, second); !bytes.Equal(got.Bundle(), want) || got.Len() != 2 {
+				t.Errorf("%d roots:\n%s", got.Len(), got.Bundle())
 			}
 		})
 	}
@@ -130,11 +130,11 @@ func TestHostRootsOfDistributions(t *testing.T) {
 func TestBundle(t *testing.T) {
 	a, b := root(t), root(t)
 	// A file that does not end in a line break must not glue two blocks together.
-	roots := bytes.TrimSuffix(a, []byte("\n"))
-	if got := Bundle(roots, b); !bytes.Equal(got, slices.Concat(a, b)) {
-		t.Errorf("got %s", got)
+	roots := rootsOf(t, bytes.TrimSuffix(a, []byte("\n")))
+	if got := roots.Bundle(b); !bytes.Equal(got, slices.Concat(a, b)) || cap(got) != len(got) {
+		t.Errorf("got %s, with room for %d bytes more", got, cap(got)-len(got))
 	}
-	if got := Bundle(nil, b); !bytes.Equal(got, b) {
+	if got := (&Roots{}).Bundle(b); !bytes.Equal(got, b) {
 		t.Errorf("without roots: %s", got)
 	}
 }
@@ -142,7 +142,7 @@ func TestBundle(t *testing.T) {
 // The authority never verifies an origin, even where the host trusts it.
 func TestUpstreamRootsLeaveTheAuthorityOut(t *testing.T) {
 	i, other := issuer(t, Config{}), issuer(t, Config{})
-	pool := i.UpstreamRoots(rootsOf(t, Bundle(other.PEM(), i.PEM())))
+	pool := i.UpstreamRoots(rootsOf(t, slices.Concat(other.PEM(), i.PEM())))
 	if _, err := mustLeaf(t, i, "a.test").Verify(x509.VerifyOptions{DNSName: "a.test", Roots: pool}); err == nil {
 		t.Error("a leaf of our own passes for an origin's")
 	}
@@ -226,6 +226,7 @@ func BenchmarkBundleAndTruststore(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		roots.Bundle(i.PEM())
 		if _, err := Truststore(roots, authority); err != nil {
 			b.Fatal(err)
 		}

@@ -115,7 +115,7 @@ func TestOpenSSLStrict(t *testing.T) {
 func TestPythonStrict(t *testing.T) {
 	python := tool(t, "python3", "python3")
 	i := issuer(t, Config{})
-	bundle := write(t, "bundle.pem", Bundle(nil, i.PEM()))
+	bundle := write(t, "bundle.pem", i.PEM())
 	hosts := []string{"a.test", longHost, "127.0.0.1", "::1", "-"}
 	for _, host := range hosts {
 		// An address is never in SNI (RFC 6066, 3): the server knows it otherwise.
@@ -129,7 +129,7 @@ func TestPythonStrict(t *testing.T) {
 func TestCurl(t *testing.T) {
 	curl := tool(t, "curl", "curl")
 	i := issuer(t, Config{})
-	bundle := write(t, "bundle.pem", Bundle(nil, i.PEM()))
+	bundle := write(t, "bundle.pem", i.PEM())
 	for _, host := range []string{"a.test", longHost} {
 		port := serve(t, i, host)
 		out := run(t, curl, "-sS", "--cacert", bundle, "--noproxy", "*", "--resolve", host+":"+port+":127.0.0.1", "--max-time", "5",
@@ -201,7 +201,7 @@ func TestJavaDefaultStores(t *testing.T) {
 // The variables are enough for tools that bring roots of their own.
 func TestVariablesReachTools(t *testing.T) {
 	i := issuer(t, Config{})
-	bundle := write(t, "bundle.pem", Bundle(nil, i.PEM()))
+	bundle := write(t, "bundle.pem", i.PEM())
 	variables := Variables(bundle, t.TempDir())
 	port := serve(t, i, "a.test")
 	byIP := "https://127.0.0.1:" + serve(t, i, "127.0.0.1") + "/"

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
-	"slices"
 )
 
 // Truststore makes of roots, and of the authority where there is one, the file
@@ -16,7 +15,10 @@ import (
 // that builds each level of the nesting anew by reflection, a tenth of what the
 // start of a command makes in memory, and this is on the way to every start.
 func Truststore(roots *Roots, authority *x509.Certificate) ([]byte, error) {
-	ders := slices.Clip(roots.ders)
+	ders := make([][]byte, 0, len(roots.texts)+1)
+	for _, c := range roots.texts {
+		ders = append(ders, c.der)
+	}
 	if authority != nil {
 		ders = append(ders, authority.Raw)
 	}

@@ -23,7 +23,7 @@ func TestTruststoreBytes(t *testing.T) {
 				cert[i] = byte(rand.Uint32())
 			}
 			sum := sha256.Sum256(cert)
-			r.ders = append(r.ders, cert)
+			r.texts = append(r.texts, rootText{der: cert})
 			entries = append(entries, pkcs12.TrustStoreEntry{Cert: &x509.Certificate{Raw: cert}, FriendlyName: hex.EncodeToString(sum[:])})
 		}
 		want, err := pkcs12.Passwordless.EncodeTrustStoreEntries(entries, "")

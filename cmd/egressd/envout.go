@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/egressd/egressd/ca"
 	"github.com/egressd/egressd/credbroker"
 )
 
@@ -40,7 +39,7 @@ func (f *serveFlags) write(sess *session, name, token string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(bundle, ca.Bundle(roots.PEM(), sess.issuer.PEM()), 0o644); err != nil {
+	if err := os.WriteFile(bundle, roots.Bundle(sess.issuer.PEM()), 0o644); err != nil {
 		return fmt.Errorf("writing the trust bundle: %w", err)
 	}
 	proxy := "http://" + name

@@ -186,10 +186,12 @@ func trustFiles(stores []string) []mount.Entry {
 // trustTexts are the texts of trustFiles. Without an authority they hold what
 // the host trusts.
 func trustTexts(roots *ca.Roots, authority *ca.Issuer, entries []mount.Entry, stores []string) (map[string][]byte, error) {
-	bundle, cert := roots.PEM(), (*x509.Certificate)(nil)
+	var cert *x509.Certificate
+	var more [][]byte
 	if authority != nil {
-		bundle, cert = ca.Bundle(bundle, authority.PEM()), authority.Certificate()
+		cert, more = authority.Certificate(), [][]byte{authority.PEM()}
 	}
+	bundle := roots.Bundle(more...)
 	texts := map[string][]byte{}
 	for _, e := range entries {
 		texts[e.Path] = bundle

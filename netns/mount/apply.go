@@ -214,8 +214,8 @@ func (e Entry) lay(at string) error {
 			return err
 		}
 	case e.Host != "":
-		if text, ok := small(e.Host); ok {
-			return writeFile(at, text, 0o444)
+		if copied, err := copySmall(e.Host, at); copied || err != nil {
+			return err
 		}
 		if err := writeFile(at, nil, 0o444); err != nil {
 			return err
@@ -234,19 +234,29 @@ func (e Entry) lay(at string) error {
 // bwrap a look at all of them.
 const smallFile = 128 << 10
 
-// small reads a small regular file of the host that the sandbox's user may read.
-func small(path string) ([]byte, bool) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+// copySmall copies a small regular file of the host that the sandbox's user may
+// read. The kernel copies: this process never has the text.
+func copySmall(path, at string) (bool, error) {
+	from, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, false
+		return false, nil
 	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
+	defer func() { _ = from.Close() }()
+	info, err := from.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() > smallFile {
-		return nil, false
+		return false, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(f, smallFile+1))
-	return text, err == nil && len(text) <= smallFile
+	to, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return false, err
+	}
+	for n := 1; n > 0 && err == nil; {
+		n, err = unix.Sendfile(int(to.Fd()), int(from.Fd()), nil, smallFile)
+		if errors.Is(err, unix.EINTR) {
+			n, err = 1, nil
+		}
+	}
+	return true, errors.Join(err, to.Close())
 }
 
 // launcherClone finds egressd's own binary: the mount that came along, or the
