@@ -15,6 +15,7 @@ const (
 	keeperName   = "egressd-keeper"
 	launcherWord = "launcher"
 	programWord  = "program"
+	stageWord    = "stage"
 )
 
 // The one variable of this package that does something, and it must be one:
@@ -39,6 +40,8 @@ func takeOver(args []string) (no bool) {
 		}
 	case len(args) == 2 && args[0] == launcherPath && args[1] == programWord:
 		becomeProgram(os.NewFile(programSpec, "program"), os.NewFile(programErrors, "errors"))
+	case len(args) == 2 && args[0] == launcherPath && args[1] == stageWord:
+		awaitCommand()
 	default:
 		return false
 	}

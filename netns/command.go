@@ -31,9 +31,9 @@ type Process struct {
 }
 
 // Exec starts a command. One that is not there or cannot be executed is a
-// *NotStarted, any other error is the session's: nothing more can be run in it.
-// A ctx that ends before the command has started is such a one too, since
-// nobody knows then whether it will.
+// *NotStarted. One that has not started when ctx ends is ended, and the error
+// is ctx's cause. Any other error is the session's: nothing more can be run in
+// it.
 func (s *Session) Exec(ctx context.Context, c Command) (*Process, error) {
 	files, carried := []*os.File{nil}, []int{}
 	for i, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
@@ -67,6 +67,12 @@ func (s *Session) Exec(ctx context.Context, c Command) (*Process, error) {
 	closeFiles(got)
 	if err != nil {
 		s.dismiss(p.number)
+		if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+			if kill := p.Kill(); kill != nil {
+				return nil, fmt.Errorf("ending a command that has not started: %w", kill)
+			}
+			return nil, err
+		}
 		var no *remoteError
 		if errors.As(err, &no) && no.code != 0 {
 			return nil, &NotStarted{Problem: no.text, Code: no.code}

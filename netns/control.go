@@ -71,7 +71,7 @@ const (
 	kindExited    = "exited"    // launcher
 	kindMend      = "mend"      // egressd asks the keeper
 	kindStand     = "stand"     // egressd: there is no program, commands will come
-	kindExec      = "exec"      // egressd: a command and its streams; answered when it runs, or cannot
+	kindExec      = "exec"      // egressd: a command and its streams; answered when it runs, or cannot. And so on to a stage
 	kindKill      = "kill"      // egressd: end a command and all it has started
 	kindEnded     = "ended"     // launcher: a command and all it has started is over
 )

@@ -42,7 +42,11 @@ func attributes(env []string, files []*os.File, slave *os.File) *syscall.ProcAtt
 // becomeProgram is the second stage: it sets the limits, which count in this
 // user namespace alone, and becomes the program.
 func becomeProgram(spec, errs *os.File) {
-	err := execProgram(spec)
+	fail(errs, execProgram(spec))
+}
+
+// fail tells the launcher why there is no program.
+func fail(errs *os.File, err error) {
 	var e *execError
 	if !errors.As(err, &e) {
 		e = &execError{Name: "egressd", Problem: err.Error(), Code: 126}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +28,8 @@ type reaper struct {
 	c *control
 
 	mu      sync.Mutex     // held while a process is started, so that none is taken for a stray
-	running map[int]uint64 // the number of each command by its pid
+	running map[int]uint64 // the number of each command by its pid; 0 is the stage that waits
+	waits   *stage         // nil: there is none
 	over    []message      // commands that have ended; told when no stray is left
 }
 
@@ -45,7 +45,27 @@ func newReaper(c *control) (*reaper, error) {
 			r.reap()
 		}
 	}()
+	go r.prepare()
 	return r, nil
+}
+
+// prepare has a stage wait for the next command. Where that fails the command
+// will say so.
+func (r *reaper) prepare() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.waits == nil {
+		r.waits, _ = r.newStage()
+	}
+}
+
+// newStage starts one that is no stray. r.mu is held.
+func (r *reaper) newStage() (*stage, error) {
+	s, err := newStage()
+	if err == nil {
+		r.running[s.pid] = 0
+	}
+	return s, err
 }
 
 // start starts a command and tells when it runs, or why it cannot. What follows
@@ -61,7 +81,7 @@ func (r *reaper) start(m message, files []*os.File, answer func(error)) {
 		answer(fmt.Errorf("starting a command: %w", err))
 		return
 	}
-	err = r.launch(m, files, write)
+	err = r.launch(m, append(files, write))
 	_ = write.Close()
 	if err != nil {
 		_ = read.Close()
@@ -75,32 +95,27 @@ func (r *reaper) start(m message, files []*os.File, answer func(error)) {
 			err = parseExecError(text)
 		}
 		answer(err)
+		r.prepare()
 	}()
 }
 
-// launch starts the second stage, which becomes the command. The command has a
-// session of its own: there is no group that it could move to.
-func (r *reaper) launch(m message, files []*os.File, errs *os.File) error {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = null.Close() }()
-	attr := &syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true},
-		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), files[0].Fd(), errs.Fd()}}
-	for i, n := range m.Carried {
-		if n < 0 || n > 2 {
-			return errors.New("there are three streams")
-		}
-		attr.Files[n] = files[1+i].Fd()
-	}
+// launch has the stage that waits become the command. A program may have killed
+// that one, so a new one is tried then.
+func (r *reaper) launch(m message, files []*os.File) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pid, err := syscall.ForkExec(launcherPath, []string{launcherPath, programWord}, attr)
-	if err == nil {
-		r.running[pid] = m.Command
+	s := r.waits
+	r.waits = nil
+	if s == nil || s.play(m, files...) != nil {
+		if s, err = r.newStage(); err != nil {
+			return err
+		}
+		if err = s.play(m, files...); err != nil {
+			return err
+		}
 	}
-	return err
+	r.running[s.pid] = m.Command
+	return nil
 }
 
 // kill ends a command and its group. Its number is still its own, since only
@@ -109,7 +124,7 @@ func (r *reaper) kill(command uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for pid, n := range r.running {
-		if n == command {
+		if n == command && n > 0 {
 			_ = unix.Kill(-pid, unix.SIGKILL)
 			_ = unix.Kill(pid, unix.SIGKILL)
 		}
@@ -121,8 +136,7 @@ func (r *reaper) kill(command uint64) {
 func (r *reaper) reap() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pid, err := endedChild()
-	for ; pid > 0; pid, err = endedChild() {
+	for pid := endedChild(); pid > 0; pid = endedChild() {
 		command, ok := r.running[pid]
 		if ok {
 			_ = unix.Kill(-pid, unix.SIGKILL) // while the number is the group's
@@ -131,12 +145,16 @@ func (r *reaper) reap() {
 		if _, err := unix.Wait4(pid, &status, 0, nil); err != nil {
 			continue
 		}
-		if ok {
-			delete(r.running, pid)
+		delete(r.running, pid)
+		if r.waits != nil && r.waits.pid == pid {
+			_ = r.waits.c.close()
+			r.waits = nil // a program has killed it
+		}
+		if command > 0 {
 			r.over = append(r.over, message{Kind: kindEnded, Command: command, Status: int(status)})
 		}
 	}
-	if !errors.Is(err, unix.ECHILD) && r.killStrays() {
+	if r.killStrays() {
 		return // their end calls reap again
 	}
 	for _, m := range r.over {
@@ -145,20 +163,14 @@ func (r *reaper) reap() {
 	r.over = nil
 }
 
-// endedChild is a child that has ended and is not taken leave of, or 0. The
-// error is ECHILD when there is no child at all, the common case, which then
-// takes no look at every process there is.
-func endedChild() (int, error) {
+// endedChild is a child that has ended and is not taken leave of, or 0.
+func endedChild() int {
 	var info [16]uint64 // siginfo_t, 128 bytes: si_pid stands behind three ints
 	for {
 		_, _, errno := unix.Syscall6(unix.SYS_WAITID, unix.P_ALL, 0, uintptr(unsafe.Pointer(&info)),
 			unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, 0, 0)
-		switch errno {
-		case 0:
-			return int(int32(info[2])), nil
-		case unix.EINTR:
-		default:
-			return 0, errno
+		if errno != unix.EINTR {
+			return int(int32(info[2]))
 		}
 	}
 }
