@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -32,6 +33,7 @@ type gitHold struct {
 	list     []string // paths that are to be read-only
 	links    []string // links that are to be hidden: a link cannot be read-only
 	made     []string // what was made, as seen from the repository's folder
+	linked   []string // files that have another name: a mount over one does not hold the other
 	top      string
 }
 
@@ -210,11 +212,31 @@ func (h *gitHold) hold(dir *os.File, names ...string) {
 		}
 		if st.Mode()&fs.ModeSymlink == 0 {
 			h.list = append(h.list, path)
+			h.names(path, st)
 			continue
 		}
 		h.links = append(h.links, path)
 		if real := realPath(path); name == "hooks" && real != "" {
 			h.list = append(h.list, real)
+		}
+	}
+}
+
+// names notes a file with more than one name, and those in a folder of hooks.
+func (h *gitHold) names(path string, st fs.FileInfo) {
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok && st.Mode().IsRegular() && sys.Nlink > 1 {
+		h.linked = append(h.linked, path)
+	}
+	if !st.IsDir() || filepath.Base(path) != "hooks" {
+		return
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return // closed to git too
+	}
+	for _, e := range entries {
+		if st, err := e.Info(); err == nil && !st.IsDir() && !strings.HasSuffix(e.Name(), ".sample") {
+			h.names(filepath.Join(path, e.Name()), st)
 		}
 	}
 }

@@ -24,11 +24,12 @@ func invoker(d dirs) netns.Invoker {
 // config is the sandbox as the policy wants it.
 func (r *runner) config(ctx context.Context) netns.Config {
 	p, d := r.policy, r.src.dirs
-	git, links := r.gitFolders()
+	git := r.gitFolders(r.found.Git)
+	r.watchFor(git.held)
 	c := netns.Config{
 		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
-		Hidden:   slices.Concat(hidden(d, d.home), secretFiles(p, d.home), links),
-		ReadOnly: append(r.src.readOnly(p, r.cwd), git...), Home: d.home,
+		Hidden:   slices.Concat(hidden(d, d.home), secretFiles(p, d.home), git.links),
+		ReadOnly: append(r.src.readOnly(p, r.cwd), git.list...), Home: d.home,
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
 		Invoker: invoker(d), Ahead: r.ahead,
 	}

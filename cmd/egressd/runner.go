@@ -21,7 +21,9 @@ import (
 	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/netns"
 	"github.com/egressd/egressd/netns/mount"
+	"github.com/egressd/egressd/netns/remains"
 	"github.com/egressd/egressd/netns/streams"
+	"github.com/egressd/egressd/netns/survey"
 	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/rules"
 )
@@ -34,6 +36,8 @@ type runner struct {
 	argv      []string
 	cwd       string
 	grants    []mount.Grant
+	found     survey.Found          // what lies in them
+	watch     func() *remains.Watch // how it was at the start; nil without writable grants
 	isolator  isolator
 	capture   netns.Capture
 	ahead     *netns.Ahead
@@ -116,7 +120,11 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 			r.recorded = true
 		}
 	}()
+	if r.found, err = r.look(ctx); err != nil {
+		return 0, err
+	}
 	config := r.config(ctx)
+	defer r.leftBehind(ctx)
 	r.sess.exposed = exposure(config, r.src.dirs.home)
 	if r.streams, err = streams.Open(streams.Config{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Raw: r.flags.raw}); err != nil {
 		return 0, err
@@ -201,6 +209,9 @@ func (r *runner) live(ctx context.Context) (int, error) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
+	if r.watch != nil {
+		r.watch() // before anything can change
+	}
 	if err := r.box.Go(ctx); err != nil {
 		var no *netns.NotStarted
 		if errors.As(err, &no) {

@@ -39,9 +39,8 @@ type Report struct {
 
 // Limits bound a look.
 type Limits struct {
-	Entries  int                    // names read in folders that changed, for each root; 0 is none
-	Unlooked map[string]bool        // folders that were not walked at the start: left alone
-	Writable func(path string) bool // folders where this is false are left alone
+	Entries  int             // names read in folders that changed, for each root; 0 is none
+	Unlooked map[string]bool // folders that were not walked at the start: left alone
 }
 
 const (
@@ -208,7 +207,7 @@ func (l *look) names(dir *os.File, top string, depth int) {
 		case slices.Contains(l.config.Roots, at), l.limits.Unlooked[at]:
 		case known:
 			l.child(dir, name, depth)
-		case l.limits.Writable(at):
+		case l.config.Writable(at):
 			l.next = append(l.next, fresh{filepath.Join(rel, name), cmp.Or(top, at)})
 		}
 	}
@@ -228,7 +227,7 @@ func (l *look) name(dir *os.File, rel, name, top string) bool {
 		l.repository(dir.Name(), path)
 		return false
 	}
-	if by := names[name]; by != "" && !inStore(rel) && l.limits.Writable(path) {
+	if by := names[name]; by != "" && !inStore(rel) && l.config.Writable(path) {
 		rank := Named
 		if by == byGit {
 			rank = Settings
