@@ -114,7 +114,11 @@ for n in range(20):
 		}
 		each := time.Since(begin) / 1000
 		now, _ := os.ReadDir("/proc/self/fd")
-		fmt.Println(len(now) > len(fds), s.inside(ctx) == before)
+		after := s.inside(ctx)
+		fmt.Println(len(now) > len(fds), after == before)
+		if after != before {
+			fmt.Fprintf(os.Stderr, "%.60q and now %.60q\n", before, after)
+		}
 		fmt.Fprintln(os.Stderr, "one takes", each)
 	},
 }
@@ -134,7 +138,7 @@ func (s *stand) left() string { return `ps -e -o comm= | grep -c 'sleep\|python'
 // inside is what the launcher has open, and the processes, mounts and files of
 // the sandbox.
 func (s *stand) inside(ctx context.Context) string {
-	_, out, _ := s.run(ctx, Command{Argv: []string{"sh", "-c", "ps -e -o comm= | sort -u; cat /proc/self/mountinfo; find /tmp /dev/shm $HOME; df --output=used /tmp"}})
+	_, out, _ := s.run(ctx, Command{Argv: []string{"sh", "-c", "ps -e -o comm= > /tmp/p; sort -u /tmp/p; rm /tmp/p; cat /proc/self/mountinfo; find /tmp /dev/shm $HOME; df --output=used /tmp"}})
 	return out
 }
 
