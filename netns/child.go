@@ -12,7 +12,6 @@ import (
 const (
 	helperName   = "egressd-helper"
 	idmapName    = "egressd-idmap"
-	keeperName   = "egressd-keeper"
 	launcherWord = "launcher"
 	programWord  = "program"
 	stageWord    = "stage"
@@ -30,8 +29,6 @@ func takeOver(args []string) (no bool) {
 	switch {
 	case len(args) > 0 && args[0] == helperName:
 		helper()
-	case len(args) > 0 && args[0] == keeperName:
-		keeper()
 	case len(args) > 0 && args[0] == idmapName:
 		// Held at its exec, and let go only when egressd has died: ends at once.
 	case len(args) == 3 && args[0] == launcherPath && args[1] == launcherWord:

@@ -31,8 +31,9 @@ type helperTask struct {
 }
 
 // helper is pid 1 of its pid namespace, root of its user namespace and alone
-// in its mount and network namespaces. It sets them up and becomes bwrap, so
-// its death, at any moment, is the death of everything below.
+// in its mount and network namespaces. It sets them up and becomes bwrap, or the
+// keeper of what bwrap shows, so its death, at any moment, is the death of
+// everything below.
 func helper() {
 	c, err := openControl(helperControl)
 	if err != nil {
@@ -69,7 +70,8 @@ func runHelper(c *control, step *string) error {
 		return err
 	}
 	*step = "texts"
-	if err := hearTexts(c, &task.Plan); err != nil {
+	forget, err := hearTexts(c, &task.Plan)
+	if err != nil {
 		return err
 	}
 	*step = "mounts"
@@ -80,18 +82,17 @@ func runHelper(c *control, step *string) error {
 	for _, f := range roots {
 		mounts.Roots = append(mounts.Roots, int(f.Fd()))
 	}
-	err = mount.Apply(&task.Plan, mounts)
-	runtime.KeepAlive(roots)
-	if err != nil {
+	if err := mount.Apply(&task.Plan, mounts); err != nil {
 		return err
 	}
-	if len(task.Plan.Spots()) > 0 {
-		*step = "keeper"
-		if err := startKeeper(helperKeeper); err != nil {
-			return err
-		}
+	closeFiles(roots)
+	if err := forget(); err != nil {
+		return err
 	}
 	*step = "bwrap"
+	if len(task.Plan.Spots()) > 0 {
+		return keepBwrap(&task, bwrap, c)
+	}
 	return becomeBwrap(&task, bwrap)
 }
 
@@ -106,7 +107,8 @@ func hearTask(c *control) (task helperTask, bwrap *os.File, roots []*os.File, er
 	if err != nil {
 		return task, nil, nil, err
 	}
-	if _, err := unparcel(files[0], &task); err != nil {
+	_, err = unparcel(files[0], &task)
+	if err := errors.Join(err, files[0].Close()); err != nil {
 		return task, nil, nil, err
 	}
 	for left := m.Mounts; left > 0; {
@@ -148,25 +150,33 @@ func serveNetwork(c *control) error {
 	return err
 }
 
-// becomeBwrap replaces the helper. Nothing but the launcher's control and
-// bwrap's own files stays open.
-func becomeBwrap(task *helperTask, bwrap *os.File) error {
+// bwrapInput are bwrap's arguments and its system call filter, in memory.
+func bwrapInput(task *helperTask) ([]*os.File, error) {
 	arguments, err := memoryFile("arguments", mount.Join(task.Plan.Arguments()))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	filter, err := filterFile()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	files := []*os.File{arguments, filter}
-	argv := bwrapCommand(task.BwrapArgv0, helperLauncher, int(arguments.Fd()), int(filter.Fd()))
 	if err := os.Chdir("/"); err != nil {
-		return fmt.Errorf("leaving the working folder: %w", err)
+		return nil, fmt.Errorf("leaving the working folder: %w", err)
 	}
 	if err := unix.CloseRange(3, ^uint(0), unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("closing descriptors: %w", err)
+		return nil, fmt.Errorf("closing descriptors: %w", err)
 	}
+	return []*os.File{arguments, filter}, nil
+}
+
+// becomeBwrap replaces the helper. Nothing but the launcher's control and
+// bwrap's own files stays open.
+func becomeBwrap(task *helperTask, bwrap *os.File) error {
+	files, err := bwrapInput(task)
+	if err != nil {
+		return err
+	}
+	argv := bwrapCommand(task.BwrapArgv0, helperLauncher, int(files[0].Fd()), int(files[1].Fd()))
 	keep := []uintptr{helperLauncher}
 	for _, f := range files {
 		keep = append(keep, f.Fd())

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -16,29 +17,54 @@ import (
 	"github.com/egressd/egressd/netns/mount"
 )
 
-// keeperControl is the keeper's one descriptor.
-const keeperControl = 3
-
-// startKeeper is the helper's last act before it becomes bwrap: the keeper is
-// its child, in the same namespaces, and so ends with it.
-func startKeeper(control int) error {
-	_, err := syscall.ForkExec("/proc/self/exe", []string{keeperName}, &syscall.ProcAttr{
-		Env: []string{}, Dir: "/", Files: []uintptr{0, 1, 2, uintptr(control)},
+// keepBwrap starts bwrap below the helper, which stays as the keeper where
+// something is hidden or read-only in a grant. Nothing but the keeper's control
+// stays open in it.
+func keepBwrap(task *helperTask, bwrap *os.File, talk *control) error {
+	files, err := bwrapInput(task)
+	if err != nil {
+		return err
+	}
+	keeper, err := openControl(helperKeeper)
+	if err != nil {
+		return err
+	}
+	image, err := aside(bwrap, files)
+	if err != nil {
+		return err
+	}
+	argv := bwrapCommand(task.BwrapArgv0, 3, 4, 5)
+	pid, err := syscall.ForkExec("/proc/self/fd/"+strconv.Itoa(int(image.Fd())), argv, &syscall.ProcAttr{
+		Env: []string{}, Files: []uintptr{0, 1, 2, helperLauncher, files[0].Fd(), files[1].Fd()},
 	})
 	if err != nil {
-		return fmt.Errorf("starting the keeper: %w", err)
+		return fmt.Errorf("executing bwrap: %w", err)
 	}
-	return nil
+	go func() {
+		// bwrap has the last word, and with the first process of the namespace all
+		// others end.
+		for {
+			var status unix.WaitStatus
+			if _, err := unix.Wait4(pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
+				syscall.Exit(status.ExitStatus())
+			}
+		}
+	}()
+	closeFiles(append(files, image, bwrap))
+	_ = unix.Close(helperLauncher) // else its end would never be seen
+	if task.Image {
+		_ = unix.Close(helperImage)
+	}
+	_ = talk.close() // says that bwrap runs
+	keep(keeper)
+	select {} // egressd is gone, and so will this be
 }
 
-// keeper puts masks and read-only parts back where the host's own doings have
+// keep puts masks and read-only parts back where the host's own doings have
 // taken them off. Only a process of the helper's namespaces can: it has the
-// right to the sandbox's mounts, which lie below them, and egressd has not.
-func keeper() {
-	c, err := openControl(keeperControl)
-	if err != nil {
-		return
-	}
+// right to the sandbox's mounts, which lie below them, and egressd has not. It
+// ends with the control.
+func keep(c *control) {
 	for {
 		m, files, err := c.receive()
 		closeFiles(files)

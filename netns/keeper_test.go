@@ -136,3 +136,63 @@ func TestUncovered(t *testing.T) {
 		})
 	}
 }
+
+// The keeper, which is the helper, holds nothing that leads to the sandbox or to
+// egressd but its own control: a descriptor of the launcher's would keep its end
+// from being seen, and a mount's what it shows.
+func TestKeeperHoldsNothing(t *testing.T) {
+	r := run{As: user(), Network: Captured, Shell: "echo ready; while [ ! -e go ]; do sleep 0.02; done"}
+	r.prepare(t)
+	r.put(t, "proj/.env", "S")
+	cmd := r.command(t)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if lines := bufio.NewScanner(out); !lines.Scan() {
+		t.Fatal("it says nothing")
+	}
+	keepers := 0
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range lines {
+		if line, err := os.ReadFile(path); err != nil || string(line) != helperName+"\x00" {
+			continue
+		}
+		keepers++
+		sockets := 0
+		fds, err := filepath.Glob(filepath.Join(filepath.Dir(path), "fd", "*"))
+		if err != nil || len(fds) == 0 {
+			t.Fatalf("looking at %s: %d descriptors, %v", path, len(fds), err)
+		}
+		for _, fd := range fds {
+			to, err := os.Readlink(fd)
+			switch n := filepath.Base(fd); {
+			case err != nil:
+				t.Error(err)
+			case n == "0", n == "1", n == "2", to == "anon_inode:[eventpoll]", to == "anon_inode:[eventfd]":
+			case strings.HasPrefix(to, "/sys/fs/cgroup/"): // Go reads there how many processors it has
+			case strings.HasPrefix(to, "socket:"):
+				sockets++
+			default:
+				t.Errorf("descriptor %s is %s", n, to)
+			}
+		}
+		if sockets != 1 {
+			t.Errorf("%d sockets, want the control alone", sockets)
+		}
+	}
+	if keepers == 0 {
+		t.Error("there is no keeper")
+	}
+	r.put(t, "proj/go", "")
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}

@@ -57,18 +57,19 @@ func unparcel(f *os.File, value any) ([]byte, error) {
 	return decode(f.Name(), data, value)
 }
 
-// unparcelMapped is unparcel without a copy: for an actor that is soon another
-// program, since the blobs stay mapped as long as it lives.
-func unparcelMapped(f *os.File, value any) ([]byte, error) {
+// unparcelMapped is unparcel without a copy: the blobs are there until forget
+// is called.
+func unparcelMapped(f *os.File, value any) (blobs []byte, forget func() error, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+		return nil, nil, fmt.Errorf("reading %s: %w", f.Name(), err)
 	}
 	data, err := unix.Mmap(int(f.Fd()), 0, int(info.Size()), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", f.Name(), err)
+		return nil, nil, fmt.Errorf("reading %s: %w", f.Name(), err)
 	}
-	return decode(f.Name(), data, value)
+	blobs, err = decode(f.Name(), data, value)
+	return blobs, func() error { return unix.Munmap(data) }, err
 }
 
 // decode reads the value at the start of a parcel.

@@ -5,7 +5,6 @@ package netns
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/egressd/egressd/netns/mount"
 )
@@ -72,35 +71,31 @@ func (s *Session) sendTexts(c *control) error {
 	return errors.Join(c.send(message{Kind: kindTexts}, f), f.Close())
 }
 
-// hearTexts is the helper's side.
-func hearTexts(c *control, p *mount.Plan) error {
+// hearTexts is the helper's side. The texts are there until forget is called.
+func hearTexts(c *control, p *mount.Plan) (forget func() error, err error) {
 	m, files, err := c.receive()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer closeFiles(files)
 	if m.Kind != kindTexts || len(files) != 1 {
-		return errors.New("reading texts: something else came")
+		return nil, errors.New("reading texts: something else came")
 	}
-	return readTexts(files[0], p)
-}
-
-func readTexts(f *os.File, p *mount.Plan) error {
 	var spans []span
-	text, err := unparcelMapped(f, &spans)
+	text, forget, err := unparcelMapped(files[0], &spans)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	list := textEntries(p)
 	if len(list) != len(spans) {
-		return errors.New("reading texts: there is not one for each file")
+		return nil, errors.New("reading texts: there is not one for each file")
 	}
 	for i, e := range list {
 		v := spans[i]
 		if v.At < 0 || v.Size < 0 || v.At > len(text) || v.Size > len(text)-v.At {
-			return errors.New("reading texts: one is cut short")
+			return nil, errors.New("reading texts: one is cut short")
 		}
 		e.Data = text[v.At : v.At+v.Size]
 	}
-	return nil
+	return forget, nil
 }
