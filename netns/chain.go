@@ -170,6 +170,9 @@ func (s *Session) cloneMounts(idmap *os.File) ([]*os.File, error) {
 	}
 	var mounts []*os.File
 	for i := range s.plan.Roots {
+		if s.plan.Roots[i].Empty {
+			continue
+		}
 		f, err := mount.Clone(s.plan.Roots[i].Source, fdOf(idmap))
 		if err != nil {
 			return mounts, cannotClone(err)

@@ -30,6 +30,8 @@ type Config struct {
 	Grants      []mount.Grant
 	AllowHidden []string      // dot names that are not hidden at the top of a grant; nil is .venv alone
 	Hidden      []string      // folders that show empty in any grant: egressd's own, ~/.gnupg and their kin
+	Masks       []string      // what is hidden whatever is granted; what is not there is left out
+	Dots        []string      // dot names below the top of a grant that are hidden but where they are granted
 	ReadOnly    []string      // files and folders that stay as they are: policies
 	Files       []mount.Entry // made inside: trust bundles. In /etc anywhere, elsewhere only over a file of the host
 	// Texts are those of Files that have none, by path; nil: there are none. It

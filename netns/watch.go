@@ -25,10 +25,10 @@ type watcher struct {
 	ids    map[string]fileID // what names and folders stood for at the start
 	quit   chan struct{}     // closed by close
 	mu     sync.Mutex
-	file   *os.File               // inotify, once it looks
-	spots  map[int32][]mount.Spot // by the watch on their folder
-	above  map[int32]mount.Spot   // by the watch on a folder that must stay where it is
-	keeper *remote                // nil: nobody can mend
+	file   *os.File                        // inotify, once it looks
+	spots  map[int32]map[string]mount.Spot // by the watch on their folder, and their name
+	above  map[int32]mount.Spot            // by the watch on a folder that must stay where it is
+	keeper *remote                         // nil: nobody can mend
 	fell   func(mount.Spot, error)
 	wait   sync.WaitGroup
 }
@@ -68,10 +68,12 @@ func identify(path string) fileID {
 // watchSpots notes what the names stand for. It must come before the mounts are
 // made, so that no change is missed; serve begins to look.
 func watchSpots(spots []mount.Spot) *watcher {
-	w := &watcher{list: spots, ids: map[string]fileID{}, spots: map[int32][]mount.Spot{}, above: map[int32]mount.Spot{}, quit: make(chan struct{})}
+	w := &watcher{list: spots, ids: map[string]fileID{}, spots: map[int32]map[string]mount.Spot{}, above: map[int32]mount.Spot{}, quit: make(chan struct{})}
 	for _, s := range spots {
 		for _, path := range append([]string{filepath.Join(s.Folder, s.Name)}, s.Above...) {
-			w.ids[path] = identify(path)
+			if _, ok := w.ids[path]; !ok {
+				w.ids[path] = identify(path)
+			}
 		}
 	}
 	return w
@@ -109,7 +111,10 @@ func (w *watcher) begin() bool {
 				return false
 			}
 			if i == 0 {
-				w.spots[int32(wd)] = append(w.spots[int32(wd)], s)
+				if w.spots[int32(wd)] == nil {
+					w.spots[int32(wd)] = map[string]mount.Spot{}
+				}
+				w.spots[int32(wd)][s.Name] = s
 			} else {
 				w.above[int32(wd)] = s
 			}
@@ -175,10 +180,8 @@ func (w *watcher) see(wd int32, mask uint32, name string) {
 			w.fell(s, errMoved)
 		}
 	default:
-		for _, s := range w.spots[wd] {
-			if s.Name == name {
-				w.mend(s)
-			}
+		if s, ok := w.spots[wd][name]; ok {
+			w.mend(s)
 		}
 	}
 }

@@ -48,6 +48,9 @@ func Apply(p *Plan, m Mounts) error {
 			clones[i] = m.Roots[r.Clone-1]
 			continue
 		}
+		if r.Empty {
+			continue
+		}
 		fd, err := cloneHost(r.Source)
 		if err != nil {
 			return fmt.Errorf("showing %s: %w", r.Source, err)
@@ -65,6 +68,9 @@ func Apply(p *Plan, m Mounts) error {
 		return err
 	}
 	for i := range p.Roots {
+		if p.Roots[i].Empty {
+			continue
+		}
 		if err := p.Roots[i].lay(i, clones[i]); err != nil {
 			return fmt.Errorf("showing %s: %w", p.Roots[i].Source, err)
 		}
@@ -136,48 +142,7 @@ func (r *Root) lay(i, clone int) error {
 			return fmt.Errorf("keeping %s read-only: %w", part, err)
 		}
 	}
-	for n, mask := range r.Masks {
-		if err := mask.lay(root, workHoles+strconv.Itoa(i)+"."+strconv.Itoa(n)); err != nil {
-			return fmt.Errorf("hiding %s: %w", mask.Path, err)
-		}
-	}
-	return nil
-}
-
-// lay puts an empty file or folder over one name. With holes the folder is one
-// of its own that has a place for each.
-func (k *Mask) lay(root int, own string) error {
-	target, err := beneath(root, k.Path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(target) }()
-	source := workEmpty
-	if k.Dir {
-		source = workEmpty + ".d"
-	}
-	if len(k.Holes) > 0 {
-		source = own
-		for _, h := range k.Holes {
-			at := filepath.Join(own, h.Path)
-			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-				return err
-			}
-			if h.Dir {
-				err = os.MkdirAll(at, 0o755)
-			} else if err = writeFile(at, nil, 0o444); errors.Is(err, os.ErrExist) {
-				err = nil
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	clone, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
-	if err != nil {
-		return err
-	}
-	return attachReadOnly(clone, target)
+	return r.layMasks(root, i)
 }
 
 // layEtc builds the new /etc.

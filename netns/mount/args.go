@@ -27,7 +27,8 @@ type sources struct {
 	root     func(i int) string   // where a root is bound from
 	spots    func(i int) []string // what is put on it
 	file     func(i int) []string // the arguments that place a file
-	etc      []string             // the arguments that make /etc
+	empty    func(path string, dir bool) []string
+	etc      []string // the arguments that make /etc
 	launcher string
 }
 
@@ -62,6 +63,10 @@ func (p *Plan) view(src sources) []string {
 		if r.Write {
 			bind = "--bind"
 		}
+		if r.Empty {
+			places = append(places, place{r.Path, rankRoot, src.empty(r.Path, r.Dir)})
+			continue
+		}
 		places = append(places, place{r.Path, rankRoot, append([]string{bind, src.root(i), r.Path}, src.spots(i)...)})
 	}
 	places = p.settle(places)
@@ -71,6 +76,9 @@ func (p *Plan) view(src sources) []string {
 	}
 	for i := range p.Files {
 		out = append(out, src.file(i)...)
+	}
+	for _, c := range p.Covers {
+		out = append(out, src.empty(c.Path, c.Dir)...)
 	}
 	out = append(out, "--ro-bind", src.launcher, LauncherPath, "--remount-ro", "/run")
 	if !slices.ContainsFunc(p.Roots, func(r Root) bool { return r.Path == "/" && r.Write }) {
@@ -138,6 +146,12 @@ func (p *Plan) Arguments() []string {
 		spots: func(int) []string { return nil }, // they are on it already
 		file: func(i int) []string {
 			return []string{"--ro-bind", workFiles + strconv.Itoa(i), p.Files[i].Path}
+		},
+		empty: func(path string, dir bool) []string {
+			if dir {
+				return []string{"--ro-bind", workEmpty + ".d", path}
+			}
+			return []string{"--ro-bind", workEmpty, path}
 		},
 		etc:      []string{"--ro-bind", workEtc, "/etc"},
 		launcher: workLauncher,

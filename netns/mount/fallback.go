@@ -18,6 +18,7 @@ func (p *Plan) Fallback(network bool, data func([]byte) (int, error)) ([]string,
 		root:     func(i int) string { return p.Roots[i].Source },
 		launcher: p.Launcher,
 		etc:      w.etc(p),
+		empty:    w.empty,
 		spots:    func(i int) []string { return w.spots(&p.Roots[i]) },
 		file: func(i int) []string {
 			return []string{"--ro-bind-data", w.text(p.Files[i].Data), p.Files[i].Path}
@@ -73,14 +74,21 @@ func (w *words) spots(r *Root) []string {
 	return out
 }
 
+func (w *words) empty(path string, dir bool) []string {
+	if dir {
+		return []string{"--tmpfs", path, "--remount-ro", path}
+	}
+	return []string{"--ro-bind-data", w.text(nil), path}
+}
+
 func (w *words) mask(r *Root, k Mask) []string {
 	path := filepath.Join(r.Path, k.Path)
 	switch {
 	case k.Link && w.err == nil:
 		w.err = &RefusedError{path, "it is a link that must be hidden, and this host lets only bwrap mount, which cannot hide a link"}
 		return nil
-	case !k.Dir:
-		return []string{"--ro-bind-data", w.text(nil), path}
+	case len(k.Holes) == 0:
+		return w.empty(path, k.Dir)
 	}
 	out := []string{"--tmpfs", path}
 	for _, h := range k.Holes {

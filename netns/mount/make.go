@@ -17,6 +17,8 @@ type Request struct {
 	Grants      []Grant
 	AllowHidden []string // dot names that stay; nil is .venv alone
 	Hidden      []string // folders that show empty in every grant; one missing below a writable grant is made
+	Masks       []string // files, folders, links and sockets that are hidden whatever is granted; what is not there is left out
+	Dots        []string // dot names below the top of a grant that are hidden but where they are granted
 	ReadOnly    []string // files and folders nothing inside may write or move
 	Home        string   // HOME inside: private, but where a grant shows it
 	HomeSource  string   // host folder that HOME is; empty for a private one
@@ -77,6 +79,7 @@ func Make(r Request) (Plan, []string, error) {
 	p.Fresh, p.Temp = m.fresh(p.Roots)
 	p.Links = links(r.Home)
 	p.Etc = m.etc()
+	p.Covers = m.covers(&p)
 	if p.Files, err = m.files(&p); err != nil {
 		return Plan{}, nil, err
 	}
@@ -141,6 +144,7 @@ func (m *maker) roots() ([]Root, error) {
 		roots = slices.DeleteFunc(roots, func(r Root) bool { return r.Path == m.Home })
 		roots = append(roots, Root{Source: m.HomeSource, Path: m.Home, Write: true, Dir: true})
 	}
+	roots = m.settleGrants(roots)
 	slices.SortFunc(roots, func(a, b Root) int { return byDepth(a.Path, b.Path) })
 	return roots, nil
 }

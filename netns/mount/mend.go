@@ -20,28 +20,69 @@ type Spot struct {
 	Root   string   // inside
 	Path   string   // below Root
 	Part   bool     // read-only, else hidden
+	Whole  bool     // a root of its own with masks or parts, which all fall off with it: Mend refuses
+}
+
+// spot is the spot of a name of a root.
+func (r *Root) spot(name string) Spot {
+	at := filepath.Join(r.Source, name)
+	s := Spot{Folder: filepath.Dir(at), Name: filepath.Base(at), Root: r.Path, Path: name}
+	for _, folder := range between(name) {
+		s.Above = append(s.Above, filepath.Join(r.Source, folder))
+	}
+	return s
 }
 
 // Spots are all that the host could take the cover off.
 func (p *Plan) Spots() []Spot {
 	var out []Spot
-	for _, r := range p.Roots {
-		add := func(path string, part bool) {
-			at := filepath.Join(r.Source, path)
-			s := Spot{Folder: filepath.Dir(at), Name: filepath.Base(at), Root: r.Path, Path: path, Part: part}
-			for _, folder := range between(path) {
-				s.Above = append(s.Above, filepath.Join(r.Source, folder))
-			}
-			out = append(out, s)
-		}
+	for i := range p.Roots {
+		r := &p.Roots[i]
 		for _, k := range r.Masks {
-			add(k.Path, false)
+			out = append(out, r.spot(k.Path))
 		}
 		for _, path := range r.Parts {
-			add(path, true)
+			s := r.spot(path)
+			s.Part = true
+			out = append(out, s)
+		}
+		if s, ok := p.inside(r); ok {
+			out = append(out, s)
+		}
+	}
+	for _, c := range p.Covers {
+		folder := systemFolder(c.Path)
+		system := Root{Source: folder, Path: folder}
+		if c.Path != folder {
+			out = append(out, system.spot(rel(c.Path, folder)))
 		}
 	}
 	return out
+}
+
+// inside is the spot of a root that lies in another one, on a name of the
+// host's, where that root shows more than this one when it falls off.
+func (p *Plan) inside(r *Root) (Spot, bool) {
+	var outer *Root
+	for i := range p.Roots {
+		o := &p.Roots[i]
+		if o.Path != r.Path && o.Dir && !o.Empty && Below(r.Path, o.Path) && (outer == nil || depth(o.Path) > depth(outer.Path)) {
+			outer = o
+		}
+	}
+	if outer == nil {
+		return Spot{}, false
+	}
+	name := rel(r.Path, outer.Path)
+	for _, k := range outer.Masks {
+		if Below("/"+name, "/"+k.Path) {
+			return Spot{}, false // it lies in a hole, which is not the host's
+		}
+	}
+	s := outer.spot(name)
+	s.Part = outer.Write && !r.Write
+	s.Whole = len(r.Masks)+len(r.Parts) > 0
+	return s, s.Part || s.Whole
 }
 
 // Mend covers a spot again, in the mount namespace ns, from one that has the
@@ -49,6 +90,9 @@ func (p *Plan) Spots() []Spot {
 // other (CLONE_FS); it is in ns afterwards, for good. What is not there, or is
 // still covered, is left as it is.
 func Mend(ns int, s Spot) error {
+	if s.Whole {
+		return errors.New("a folder of a grant was replaced, and what is hidden or read-only in it is so no more")
+	}
 	var empty [2]int // a file and a folder, cloned while they can be named
 	for i, source := range []string{workEmpty, workEmpty + ".d"} {
 		fd, err := unix.OpenTree(unix.AT_FDCWD, source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)

@@ -15,7 +15,6 @@ package mount
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 )
 
@@ -34,6 +33,9 @@ type Plan struct {
 	Etc   []Entry // /etc, made new
 	Files []Entry // files that lie over the host's, outside /etc
 	Roots []Root  // what is granted, shallow first
+	// Covers are names of the host's system, or of what is shown of its /etc, that
+	// read as empty: no root holds them.
+	Covers []Cover
 }
 
 // LauncherPath is where the launcher lies inside.
@@ -64,12 +66,19 @@ type Entry struct {
 	Data   []byte `json:"-"`          // the text, where neither Host nor Target is set; it travels apart
 }
 
+// Cover is an empty folder or file over one that is not in a root.
+type Cover struct {
+	Path string
+	Dir  bool
+}
+
 // Root is one granted folder or file. Paths of spots are relative to it.
 type Root struct {
 	Source string // on the host, without links
 	Path   string // inside
 	Write  bool
 	Dir    bool
+	Empty  bool     `json:",omitempty"` // nothing of Source is shown: it is hidden whole
 	Clone  int      `json:",omitempty"` // 1 + the number of the handed-over mount of it
 	Pins   []string `json:",omitempty"` // folders bound on themselves, so that nothing renames them
 	Parts  []string `json:",omitempty"` // read-only in a writable root
@@ -124,14 +133,4 @@ func between(rel string) []string {
 		}
 	}
 	return out
-}
-
-// addOnce appends what is not there yet.
-func addOnce(list []string, more ...string) []string {
-	for _, m := range more {
-		if !slices.Contains(list, m) {
-			list = append(list, m)
-		}
-	}
-	return list
 }

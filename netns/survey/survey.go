@@ -48,11 +48,15 @@ type Found struct {
 	Sockets []string // unix sockets
 	Named   []string // the Names
 	Folders []Folder // folders that were read to their end
-	// Unreached are folders that were not read or not to their end, shallow
-	// first: the bound was hit, or they are closed to us but not to the sandbox.
+	// Unreached are folders that were not read, or not to their end, because the
+	// bound was hit, shallow first for each root.
 	Unreached []string
-	Bounded   []string // the roots in which the bound was hit
-	Entries   int      // names read
+	Bounded   []string // the roots in which it was hit
+	// Closed are folders that we may not read, and that the sandbox, which has our
+	// uid, can still get into: it may go through one to a name it knows, or give
+	// itself the right to read it.
+	Closed  []string
+	Entries int // names read
 }
 
 // Folder is one that was read, as it was before: the kernel changes its ctime

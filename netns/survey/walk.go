@@ -119,7 +119,7 @@ func (w *walk) commit(folders []string, looks []look) (next, rest []string) {
 		next = append(next, l.folders...)
 		switch path := w.path(folders[i]); {
 		case l.closed:
-			w.found.Unreached = append(w.found.Unreached, path)
+			w.found.Closed = append(w.found.Closed, path)
 		case l.whole:
 			l.self.Path = path
 			w.found.Folders = append(w.found.Folders, l.self)
