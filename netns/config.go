@@ -28,6 +28,7 @@ type Config struct {
 	Cwd     string          // where it starts; shown read-only unless a grant opens it
 
 	Grants      []mount.Grant
+	GrantNames  []string      // paths that lead to grants by links, which are made inside where no grant shows them
 	AllowHidden []string      // dot names that are not hidden at the top of a grant; nil is .venv alone
 	Hidden      []string      // folders that show empty in any grant: egressd's own, ~/.gnupg and their kin
 	Masks       []string      // what is hidden whatever is granted; what is not there is left out

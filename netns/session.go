@@ -139,7 +139,7 @@ func (s *Session) makePlan() error {
 	}
 	r := mount.Request{
 		Cwd: s.cfg.Cwd, Grants: s.cfg.Grants, AllowHidden: s.cfg.AllowHidden, Hidden: s.cfg.Hidden,
-		Masks: s.cfg.Masks, Dots: s.cfg.Dots, ReadOnly: s.cfg.ReadOnly, Home: s.cfg.Home, HomeSource: s.cfg.HomeSource, Launcher: self,
+		Names: s.cfg.GrantNames, Masks: s.cfg.Masks, Dots: s.cfg.Dots, ReadOnly: s.cfg.ReadOnly, Home: s.cfg.Home, HomeSource: s.cfg.HomeSource, Launcher: self,
 		Files: s.cfg.Files, User: s.id.inside, HostNetwork: s.cfg.Network == HostNetwork, Hostname: host,
 	}
 	// What is made to be hidden is egressd's own, so it goes to whose run it is,

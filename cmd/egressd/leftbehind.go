@@ -44,7 +44,7 @@ func (r *runner) watchFor(git []string) {
 // write there, and it is not hidden.
 func (r *runner) leavesIn() func(path string) bool {
 	masked := map[string]bool{}
-	for _, list := range [][]string{r.found.Hidden, hidden(r.src.dirs, r.src.dirs.home)} {
+	for _, list := range [][]string{r.found.Hidden, r.masks, hidden(r.src.dirs, r.src.dirs.home)} {
 		for _, path := range list {
 			masked[path] = true
 		}
@@ -88,7 +88,7 @@ func (r *runner) leftBehind(ctx context.Context) {
 	if r.policy.Sandbox.ScanOverflow == "unlimited" {
 		limits.Entries = 0
 	}
-	for _, path := range r.found.Unreached {
+	for _, path := range slices.Concat(r.found.Unreached, r.found.Closed) {
 		limits.Unlooked[path] = true
 	}
 	report := r.watch().Look(ctx, limits)

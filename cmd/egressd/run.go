@@ -116,6 +116,7 @@ func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	if r.isolator, err = chooseIsolator(p, os.Getenv, avoided(r.cwd, r.grants)); err != nil {
 		return 0, err
 	}
+	r.hidden = hide(ctx, p, r.cwd, src.dirs.home, r.grants, hidden(src.dirs, src.dirs.home), os.Stderr)
 	r.announce()
 	if err := r.recordApart(); err != nil {
 		return 0, err

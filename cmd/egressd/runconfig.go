@@ -22,13 +22,19 @@ func invoker(d dirs) netns.Invoker {
 }
 
 // config is the sandbox as the policy wants it.
-func (r *runner) config(ctx context.Context) netns.Config {
+func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	p, d := r.policy, r.src.dirs
+	hide, err := r.hidden()
+	if err != nil {
+		return netns.Config{}, err
+	}
+	r.found, r.masks = hide.found, hide.masks
 	git := r.gitFolders(r.found.Git)
 	r.watchFor(git.held)
 	c := netns.Config{
-		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, AllowHidden: p.Sandbox.AllowHidden,
-		Hidden:   slices.Concat(hidden(d, d.home), secretFiles(p, d.home), git.links),
+		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, GrantNames: grantNames(p, r.cwd, d.home), AllowHidden: p.Sandbox.AllowHidden,
+		Hidden: slices.Concat(hidden(d, d.home), secretFiles(p, d.home), git.links),
+		Masks:  hide.masks, Dots: hide.dots,
 		ReadOnly: append(r.src.readOnly(p, r.cwd), git.list...), Home: d.home,
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
 		Invoker: invoker(d), Ahead: r.ahead,
@@ -85,7 +91,7 @@ func (r *runner) config(ctx context.Context) netns.Config {
 		}
 		return env
 	}
-	return c
+	return c, nil
 }
 
 // insideFile is where a file of a credential lies inside.

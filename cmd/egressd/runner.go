@@ -36,8 +36,10 @@ type runner struct {
 	argv      []string
 	cwd       string
 	grants    []mount.Grant
-	found     survey.Found          // what lies in them
-	watch     func() *remains.Watch // how it was at the start; nil without writable grants
+	hidden    func() (hiding, error) // waits for what must not be seen
+	masks     []string               // hidden whatever is granted
+	found     survey.Found           // what lies in the grants
+	watch     func() *remains.Watch  // how it was at the start; nil without writable grants
 	isolator  isolator
 	capture   netns.Capture
 	ahead     *netns.Ahead
@@ -120,10 +122,10 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 			r.recorded = true
 		}
 	}()
-	if r.found, err = r.look(ctx); err != nil {
+	config, err := r.config(ctx)
+	if err != nil {
 		return 0, err
 	}
-	config := r.config(ctx)
 	defer r.leftBehind(ctx)
 	r.sess.exposed = exposure(config, r.src.dirs.home)
 	if r.streams, err = streams.Open(streams.Config{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Raw: r.flags.raw}); err != nil {

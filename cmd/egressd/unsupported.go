@@ -30,11 +30,6 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 		return errors.Join(errs...)
 	}
 	no(s.Type != policy.BackendBwrap, "sandbox.type: "+s.Type)
-	no(len(s.WriteFiles) > 0, "sandbox.write_files")
-	no(len(s.MaskPaths) > 0, "sandbox.mask_paths")
-	no(s.ScanRecursive, "sandbox.cwd_hidden_scan_recursive")
-	no(s.ScanMaxEntries != 50000, "sandbox.cwd_hidden_scan_max_entries")
-	no(s.ScanOverflow != "warn", "sandbox.cwd_hidden_scan_overflow: "+s.ScanOverflow)
 	no(s.Home != "", "sandbox.home: "+s.Home)
 	no(s.Timeout != 0, "sandbox.timeout")
 	no(s.Limits != policy.SandboxLimits{}, "sandbox.limits")

@@ -24,7 +24,7 @@ func grantsOf(p *policy.Policy, cwd, home string, w io.Writer) ([]mount.Grant, e
 		key   string
 		paths []string
 		write bool
-	}{{"read_paths", p.Sandbox.ReadPaths, false}, {"write_paths", p.Sandbox.WritePaths, true}}
+	}{{"read_paths", p.Sandbox.ReadPaths, false}, {"write_paths", p.Sandbox.WritePaths, true}, {"write_files", p.Sandbox.WriteFiles, true}}
 	// Folders in which a link may have been planted by an earlier sandbox.
 	inside := []string{cwd}
 	for _, l := range lists {
@@ -43,7 +43,11 @@ func grantsOf(p *policy.Policy, cwd, home string, w io.Writer) ([]mount.Grant, e
 			if err != nil {
 				return nil, fmt.Errorf("granting %s[%d]: %w", l.key, i, err)
 			}
-			if err := staysInside(path, real, inside); err != nil {
+			err = staysInside(path, real, inside)
+			if err == nil && l.key == "write_files" {
+				err = checkWriteFile(real)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("granting %s[%d]: %w", l.key, i, err)
 			}
 			grants = append(grants, mount.Grant{Path: real, Write: l.write})
@@ -70,6 +74,18 @@ func grantsOf(p *policy.Policy, cwd, home string, w io.Writer) ([]mount.Grant, e
 		out = append(out, g)
 	}
 	return out, nil
+}
+
+// grantNames are the paths by which the policy names what it opens, where links
+// lead there.
+func grantNames(p *policy.Policy, cwd, home string) []string {
+	var list []string
+	for _, written := range slices.Concat(p.Sandbox.ReadPaths, p.Sandbox.WritePaths, p.Sandbox.WriteFiles) {
+		if path := policy.Expand(written, cwd, home); realPath(path) != path {
+			list = append(list, path)
+		}
+	}
+	return list
 }
 
 // staysInside refuses a path that lies in a granted folder but whose links

@@ -20,6 +20,7 @@ type Request struct {
 	Masks       []string // files, folders, links and sockets that are hidden whatever is granted; what is not there is left out
 	Dots        []string // dot names below the top of a grant that are hidden but where they are granted
 	ReadOnly    []string // files and folders nothing inside may write or move
+	Names       []string // paths that lead to grants by links, which are made inside where no grant shows them
 	Home        string   // HOME inside: private, but where a grant shows it
 	HomeSource  string   // host folder that HOME is; empty for a private one
 	Launcher    string   // path of egressd's own binary
@@ -77,7 +78,7 @@ func Make(r Request) (Plan, []string, error) {
 	}
 	p.Base = base()
 	p.Fresh, p.Temp = m.fresh(p.Roots)
-	p.Links = links(r.Home)
+	p.Links = links(append([]string{r.Home}, r.Names...))
 	p.Etc = m.etc()
 	p.Covers = m.covers(&p)
 	if p.Files, err = m.files(&p); err != nil {
@@ -195,22 +196,36 @@ func base() []Base {
 	return out
 }
 
-// links are the links that a path leads through on the host, such as /home on
-// a system that keeps it in /var/home.
-func links(path string) []Link {
+// linkLimit is how many links a path may lead through, as the kernel has it.
+const linkLimit = 40
+
+// links are the links that paths lead through on the host, such as /home on a
+// system that keeps it in /var/home. What lies in the view's own parts or the
+// system's folders is there already.
+func links(paths []string) []Link {
 	var out []Link
-	at := "/"
-	for name := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
-		at = filepath.Join(at, name)
-		target, err := os.Readlink(at)
-		if err != nil {
-			continue
+	for _, path := range paths {
+		at, names := "/", strings.Split(strings.TrimPrefix(path, "/"), "/")
+		for left := linkLimit; len(names) > 0; {
+			next := filepath.Join(at, names[0])
+			names = names[1:]
+			target, err := os.Readlink(next)
+			if err != nil {
+				at = next
+				continue
+			}
+			if left--; left == 0 {
+				break
+			}
+			made := InBase(next) || slices.ContainsFunc(own, func(o string) bool { return Below(next, o) })
+			if l := (Link{next, target}); !made && !slices.Contains(out, l) {
+				out = append(out, l)
+			}
+			if filepath.IsAbs(target) {
+				at = "/"
+			}
+			names = slices.Concat(strings.Split(strings.Trim(target, "/"), "/"), names)
 		}
-		out = append(out, Link{at, target})
-		if !filepath.IsAbs(target) {
-			target = filepath.Join(filepath.Dir(at), target)
-		}
-		at = target
 	}
 	return out
 }
