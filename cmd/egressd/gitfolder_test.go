@@ -131,6 +131,19 @@ func TestGitFolders(t *testing.T) {
 			{"a commondir that leads elsewhere", `git init -q; echo ../evil >.git/commondir`, refused, "", "its commondir leads elsewhere"},
 			{"another worktree in the config", `git init -q; git config core.worktree ../../other`, refused, "", "sets core.worktree"},
 			{"settings for each worktree", `git init -q; git config extensions.worktreeConfig true`, refused + `; (echo x >.git/config.worktree) 2>/dev/null || echo held; git status --short`, "held\n", "config.worktree"},
+			{"a repository three folders down", `mkdir -p a/b/c; cd a/b/c; git init -q; git commit -q --allow-empty -m one`,
+				`cd a/b/c; ` + refused + `; for f in info/attributes objects/info/alternates; do (echo x >.git/$f) 2>/dev/null && echo wrote $f; done; git commit -q --allow-empty -m two
+				for f in .git/hooks .git/info .git/objects/info .git; do mv $f $f.old 2>/dev/null && echo moved $f; done
+				cd ../../..; for f in a/b/c a/b a; do mv $f $f.old 2>/dev/null && echo moved $f; done; git -C a/b/c log --format=%s; touch a/b/c/free && echo free`,
+				"two\none\nfree\n", "made in /home/ann/proj/a/b/c/.git"},
+			{"a bare repository further down", `git init -q --bare a/repo; git init -q --bare a/b.git; rm -r a/b.git/hooks`,
+				`cd a; for f in repo/config repo/hooks/x repo/commondir b.git/hooks/x b.git/config; do (echo x >>$f) 2>/dev/null && echo wrote $f; done; mv repo r 2>/dev/null || echo held; git -C repo rev-parse --is-bare-repository`,
+				"held\ntrue\n", "a/b.git, /home/ann/proj/a/repo, so that"},
+			{"a submodule's file further down, a link, and a folder that is none", `git init -q; mkdir -p a/sub b c/.git d/objects d/refs; echo gitdir: ../../.git/modules/sub >a/sub/.git; git init -q e; ln -s ../e/.git b/.git; touch d/HEAD.txt`,
+				`(echo x >a/sub/.git) 2>/dev/null || echo held; mv a/sub a/s 2>/dev/null || echo held; rm -f b/.git 2>/dev/null || echo held; ls b/.git/ 2>/dev/null; (echo x >c/.git/config) 2>/dev/null || echo held; touch d/HEAD && echo free`,
+				"held\nheld\nheld\nheld\nfree\n", "b/.git is a link and hidden"},
+			{"settings that are included", `git init -q; mkdir -p conf/d; echo >conf/d/inc; git config include.path ../conf/d/inc; git config --global includeIf.gitdir:/.path ~/proj/conf/glob; echo >conf/glob`,
+				`for f in conf/d/inc conf/glob; do (echo x >>$f) 2>/dev/null && echo wrote $f; done; mv conf c 2>/dev/null; mv conf/d c 2>/dev/null; mv conf/d/inc c 2>/dev/null; touch conf/d/other && echo free`, "free\n", "made in"},
 			{"no templates", `git init -q --template=`, refused + `; git commit -q --allow-empty -m one && git log --format=%s`, "one\n", "hooks"},
 		} {
 			t.Run(c.name, func(t *testing.T) {

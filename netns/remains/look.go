@@ -347,9 +347,7 @@ func newAbove(fresh map[string]bool, at string) bool {
 // collapse sorts findings, the worst first and the shallow before the deep, and
 // puts what lies in one new folder together where it is much.
 func collapse(found []Finding) []Finding {
-	slices.SortFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")), cmp.Compare(a.Path, b.Path), cmp.Compare(a.What, b.What))
-	})
+	slices.SortFunc(found, worse)
 	found = slices.CompactFunc(found, func(a, b Finding) bool { return a.Path == b.Path })
 	count := map[string]int{}
 	for _, f := range found {
@@ -372,5 +370,10 @@ func collapse(found []Finding) []Finding {
 			out = append(out, Finding{Path: f.top, Rank: Named, What: "holds " + plural(n) + " that are new or changed and that a tool runs, such as " + filepath.Base(f.Path)})
 		}
 	}
+	slices.SortStableFunc(out, worse)
 	return out
+}
+
+func worse(a, b Finding) int {
+	return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(strings.Count(a.Path, "/"), strings.Count(b.Path, "/")), cmp.Compare(a.Path, b.Path), cmp.Compare(a.What, b.What))
 }
