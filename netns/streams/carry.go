@@ -8,9 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pieceSize is how many bytes one call moves at most.
-const pieceSize = 1 << 20
-
 // carry copies from one descriptor to another until the first ends, by splice
 // where the kernel can (one of the two is always a pipe of ours), so that the
 // bytes never enter this process. Not into a regular file: splice takes and sets
@@ -22,7 +19,7 @@ func carry(to, from int) error {
 		var n int64
 		var err error
 		if spliceable {
-			n, err = unix.Splice(from, nil, to, nil, pieceSize, unix.SPLICE_F_MOVE)
+			n, err = splice(to, from)
 			if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 				spliceable = false // a device, or a file opened for appending
 				continue

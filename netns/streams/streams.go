@@ -113,10 +113,10 @@ func classify(f *os.File) (kind, error) {
 		return 0, err
 	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
 		return 0, errors.New("it is a folder")
-	case st.Mode&unix.S_IFMT == unix.S_IFCHR && unix.Major(st.Rdev) == 1 && unix.Minor(st.Rdev) == 3:
+	case st.Mode&unix.S_IFMT == unix.S_IFCHR && sameDevice(&st, nullMajor, nullMinor):
 		return isNull, nil
 	case st.Mode&unix.S_IFMT == unix.S_IFCHR:
-		if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err == nil {
+		if _, err := unix.IoctlGetTermios(int(f.Fd()), getModes); err == nil {
 			return isTerminal, nil
 		}
 	}
@@ -138,7 +138,7 @@ func (s *Streams) carry(name string, f *os.File, output bool) (*os.File, error) 
 	}
 	// Not os.Pipe, which would make the program's end non-blocking.
 	var ends [2]int
-	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
+	if err := pipe(&ends); err != nil {
 		return nil, errors.Join(err, host.Close())
 	}
 	r, w := os.NewFile(uintptr(ends[0]), name), os.NewFile(uintptr(ends[1]), name)

@@ -31,13 +31,13 @@ func (t *terminal) start() error {
 	if t.in != nil {
 		from = t.in
 	}
-	if modes, err := unix.IoctlGetTermios(int(from.Fd()), unix.TCGETS); err == nil {
-		if err := t.inside(func(fd int) error { return unix.IoctlSetTermios(fd, unix.TCSETS, modes) }); err != nil {
+	if modes, err := unix.IoctlGetTermios(int(from.Fd()), getModes); err == nil {
+		if err := t.inside(func(fd int) error { return unix.IoctlSetTermios(fd, setModes, modes) }); err != nil {
 			return fmt.Errorf("setting up the terminal inside: %w", err)
 		}
 	}
 	t.resize()
-	if err := unix.Pipe2(t.wake[:], unix.O_CLOEXEC); err != nil {
+	if err := pipe(&t.wake); err != nil {
 		return fmt.Errorf("making a pipe: %w", err)
 	}
 	t.stop, t.ended = make(chan struct{}), make(chan struct{})
@@ -122,7 +122,7 @@ func (t *terminal) makeRaw() {
 		return
 	}
 	fd := int(t.in.Fd())
-	modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	modes, err := unix.IoctlGetTermios(fd, getModes)
 	if err != nil {
 		return
 	}
@@ -132,7 +132,7 @@ func (t *terminal) makeRaw() {
 	modes.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
 	modes.Cflag = modes.Cflag&^(unix.CSIZE|unix.PARENB) | unix.CS8
 	modes.Cc[unix.VMIN], modes.Cc[unix.VTIME] = 1, 0
-	if unix.IoctlSetTermios(fd, unix.TCSETS, modes) == nil {
+	if unix.IoctlSetTermios(fd, setModes, modes) == nil {
 		t.saved = &saved
 	}
 }
@@ -142,7 +142,7 @@ func (t *terminal) restore() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.saved != nil && t.foreground() {
-		_ = unix.IoctlSetTermios(int(t.in.Fd()), unix.TCSETS, t.saved) // a terminal that is gone needs none
+		_ = unix.IoctlSetTermios(int(t.in.Fd()), setModes, t.saved) // a terminal that is gone needs none
 	}
 	t.saved = nil
 }
