@@ -7,81 +7,24 @@ import "bytes"
 const lookAhead = 16 * 3 * maxEscape
 
 // detect explores every node that a find between from and the end of p must
-// come through. A find is 16 bytes of some secret's core at least. Without an
-// escape between them, eight bytes of their spelling that begin at a multiple
-// of step are a gram. With one, look at the first: either eight bytes before it
-// are a gram as they stand, or it and what follows spell one. Short secrets,
-// found whole, may have less on either side: for them both sides are joined.
-func (r *reader) detect(from int) {
-	r.words(from)
-	for _, c := range []byte("%=\\&\n+") {
+// come through; what words there are before `words` was looked up before. A find
+// is 16 bytes of some secret's core at least. Without an escape between them,
+// eight bytes of their spelling that begin at a multiple of step are a gram. With
+// one, look at the first: either eight bytes before it are a gram as they stand,
+// or it and what follows spell one. Short secrets, found whole, may have less on
+// either side: for them both sides are joined.
+func (r *reader) detect(from, words int) {
+	r.words(words)
+	for _, c := range []byte("%=\\&+") {
 		if c == '+' && !r.set.spaced {
 			continue
 		}
 		r.escapes(from, c)
 	}
+	r.lineBreaks(from)
 }
 
-// words looks up the words of p that begin at multiples of step, four at a
-// time.
-func (r *reader) words(from int) {
-	p, step := r.p, r.set.step
-	gate, shift, key := r.set.grams.gate, r.set.grams.shift&63, r.set.grams.key
-	i := from &^ 7
-	for i+32 <= len(p) {
-		q := p[i : i+32 : i+32]
-		var a, b, c, d uint64
-		if step == 8 {
-			a, b, c, d = load(q, 0), load(q, 8), load(q, 16), load(q, 24)
-		} else {
-			a, b, c, d = load(q, 0), load(q, step&7), load(q, 2*step&15), load(q, 3*step&15)
-		}
-		a, b, c, d = (a|fold)*key>>shift, (b|fold)*key>>shift, (c|fold)*key>>shift, (d|fold)*key>>shift
-		x, y, z, w := gate[a], gate[b], gate[c], gate[d]
-		if (x|y|z|w)&onceBits|(x&y|y&z|z&w)&twiceBits != 0 {
-			r.row(i, 4)
-		}
-		i += 4 * step
-	}
-	for ; i+8 <= len(p); i += 4 * step {
-		r.row(i, min(4, (len(p)-i-8)/step+1))
-	}
-}
-
-// row explores what up to four words from i on may be part of.
-func (r *reader) row(i, n int) {
-	var kinds [6]uint8
-	for k := range n {
-		kinds[k+1] = r.set.grams.kinds(load(r.p, i+k*r.set.step))
-	}
-	for k := range n {
-		r.place = i + k*r.set.step
-		beside := kinds[k] | kinds[k+2]
-		r.word(r.place, kinds[k+1]&(onceBits|beside))
-	}
-}
-
-// once explores what the eight bytes at i may be part of by themselves.
-func (r *reader) once(i int) {
-	if i >= 0 {
-		r.word(i, r.set.grams.kinds(load(r.p, i))&onceBits)
-	}
-}
-
-// word explores what the eight bytes at i may be part of, of these kinds.
-func (r *reader) word(i int, kinds uint8) {
-	if kinds == 0 {
-		return
-	}
-	g := &r.set.grams
-	for _, e := range g.of(load(r.p, i)) {
-		if g.bit(g.hash(e.word), e.read)&kinds != 0 {
-			r.explore(e.pat, e.read, e.r, i+int(e.off), int(e.j))
-		}
-	}
-}
-
-// escapes looks at each place where c stands and is an escape or a line break.
+// escapes looks at each place where c stands and is an escape.
 func (r *reader) escapes(from int, c byte) {
 	r.walked = 0
 	for i := from; ; i++ {
@@ -114,38 +57,33 @@ func (r *reader) counts(c byte, i int) bool {
 		return next == 'x' || next == 'u' || shortEscape[next] != 0
 	case '&':
 		return next == '#' || next < 128 && r.set.names[next] != nil
-	case '\n': // between two digits, the one behind it perhaps an escape
-		before := i - 1
-		if before > 0 && p[before] == '\r' {
-			before--
-		}
-		return before >= 0 && letterValue[p[before]] != 0xFF && (letterValue[next] != 0xFF || isLead[next])
 	}
 	return true
 }
 
-// escape looks at an escape at i both ways. A carriage return before it may be
-// part of a line break between digits.
+// escape looks at an escape at i both ways.
 func (r *reader) escape(c byte, i int) {
-	v, n := byte('\n'), 1
-	switch c {
-	case '\n':
-	case '&':
+	v, n := byte(0), 0
+	if c == '&' {
 		if v, n = r.sort(i); n == 0 {
 			return
 		}
 		n = 0
-	default:
+	} else {
 		v, n = single(r.p, i)
 	}
 	r.place = i
 	r.once(i - 8)
-	if c != '\n' {
-		r.textAround(i, v, n)
-	}
+	r.textAround(i, v, n)
 	if (n > 0 || c == '&') && !isDigit(v) {
 		return
 	}
+	r.digitsFrom(i)
+}
+
+// digitsFrom looks at the digits around an escape or a line break at i. A
+// carriage return before it may be part of a line break between digits.
+func (r *reader) digitsFrom(i int) {
 	if i > 0 && r.p[i-1] == '\r' {
 		i--
 		r.once(i - 8)
@@ -210,7 +148,7 @@ func (r *reader) mayGoOn(c byte, i int) bool {
 // as more of them come, so that each is read once, and stops where enough digits
 // stood as such.
 func (r *reader) digitsAround(i int) {
-	if i < r.walked || r.tooFew(i) || r.fewMarks(i) {
+	if i < r.walked || r.fewMarks(i) {
 		return
 	}
 	p, g := r.p, &r.set.grams
@@ -252,63 +190,6 @@ func (r *reader) digitsAround(i int) {
 		}
 	}
 	r.walked = end
-}
-
-// leastDigits is how many letters of base64 hold all the bits of the shortest
-// find of a secret that is not brief; of hex it takes more.
-const leastDigits = 22
-
-// tooFew tells that so few digits stand around a line break at i, between bytes
-// that spell none, that no find lies across it: that is how lines begin and end
-// that are not of digits. What it costs depends on no secret.
-func (r *reader) tooFew(i int) bool {
-	p := r.p
-	if r.set.brief || p[i] != '\n' && p[i] != '\r' {
-		return false
-	}
-	n, before := 0, i-1
-	for ; before >= 0 && letterValue[p[before]] != 0xFF; before-- {
-		if n++; n == leastDigits {
-			return false
-		}
-	}
-	behind := i + r.set.lineBreak(p, i)
-	for ; behind < len(p) && letterValue[p[behind]] != 0xFF; behind++ {
-		if n++; n == leastDigits {
-			return false
-		}
-	}
-	return before >= 0 && behind < len(p) && !isEdge[p[before]] && !isEdge[p[behind]]
-}
-
-// isEdge are the bytes beside digits that may be of another digit's spelling, or
-// of another line break.
-var isEdge = [256]bool{'%': true, '=': true, '\\': true, '&': true, '#': true, ';': true, '\r': true, '\n': true}
-
-// fewMarks looks up the words around a line break at i, where the next sixteen
-// bytes are digits as such: that is how most lines of text are. It is false where
-// they are not.
-func (r *reader) fewMarks(i int) bool {
-	p, g := r.p, &r.set.grams
-	if r.set.brief || p[i] != '\n' && p[i] != '\r' {
-		return false
-	}
-	next := i + r.set.lineBreak(p, i)
-	if next+16 > len(p) || !allLetters(load(p, next)) || !allLetters(load(p, next+8)) {
-		return false
-	}
-	var before [2]uint8
-	for k := range before {
-		if at := i - 16 + 8*k; at >= 0 {
-			before[k] = g.kinds(load(p, at))
-		}
-	}
-	first, second := g.kinds(load(p, next)), g.kinds(load(p, next+8))
-	r.word(next, first&(onceBits|hexBit&(before[1]|second)))
-	if before[1] != 0 {
-		r.word(i-8, before[1]&hexBit&(before[0]|first))
-	}
-	return true
 }
 
 // textAhead reads on at i, where n bytes of a word that begins at start are

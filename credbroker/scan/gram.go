@@ -51,8 +51,13 @@ type grams struct {
 	gate  []uint8 // by hash, a bit of a second hash for each gram
 	shift uint    // of the hash, for the length of gate
 	key   uint64  // of the hash, odd
-	twice bool    // grams of hex and UTF-16 count only where two stand in a row
-	list  []gram  // by word
+	// Where look-ups stand 16 apart, the gate holds two grams of hex or UTF-16 in
+	// a row too, hashed with a second key, so that one look-up tells of both: two
+	// that stand apart may be copies of one part.
+	pairKey uint64
+	twice   bool     // grams of hex and UTF-16 count only where two stand in a row
+	list    []gram   // by word
+	pairs   []uint64 // hashes of two in a row
 	// may tells the bytes that a secret may be made of: every letter and digit,
 	// and of the others those that are in one.
 	may [256]bool
@@ -63,21 +68,27 @@ type grams struct {
 const leastGate, mostGate = 14, 20
 
 func (g *grams) open() {
-	size := min(max(leastGate, bits.Len(uint(len(g.list)))+5), mostGate)
+	size := min(max(leastGate, bits.Len(uint(len(g.list)+len(g.pairs)))+5), mostGate)
 	g.gate, g.shift = make([]uint8, 1<<size), uint(64-size)
 	for _, e := range g.list {
 		h := g.hash(e.word)
 		g.gate[h>>g.shift] |= g.bit(h, e.read)
 	}
+	for _, h := range g.pairs {
+		g.gate[h>>g.shift] |= pairBit
+	}
 }
 
 func (g *grams) hash(word uint64) uint64 { return word * g.key }
 
+func (g *grams) hashPair(a, b uint64) uint64 { return a*g.key + b*g.pairKey }
+
 // The bits of the gate. A gram of hex or UTF-16 is only four bytes of a secret,
-// which can be guessed; but the shortest find is three such words long, and two
-// in a row are eight bytes.
+// which can be guessed; but the shortest find holds two such words in a row, which
+// are eight bytes.
 const (
-	onceBits  = 0x3F // of grams that count by themselves, by a second hash
+	onceBits  = 0x1F // of grams that count by themselves, by a second hash
+	pairBit   = 0x20 // of two in a row, by the hash of both
 	hexBit    = 0x40
 	utf16Bit  = 0x80
 	twiceBits = hexBit | utf16Bit
@@ -95,7 +106,7 @@ func (g *grams) bit(h uint64, read reading) uint8 {
 }
 
 // onceBit takes the bits of a hash below those that any gate is indexed with.
-func onceBit(h uint64) uint8 { return 1 << ((h >> (61 - mostGate) & 7) * 6 >> 3) }
+func onceBit(h uint64) uint8 { return 1 << ((h >> (61 - mostGate) & 7) * 5 >> 3) }
 
 // kinds are the bits of what a word may be a gram of.
 func (g *grams) kinds(word uint64) uint8 {
@@ -121,10 +132,12 @@ func load(p []byte, i int) uint64 { return binary.LittleEndian.Uint64(p[i:]) }
 
 // build fills g with the grams of the part of each secret that is looked for
 // first. A find is min bytes at least, wherever it begins, so it holds 16 bytes
-// of every such part; for long secrets 16 bytes from the middle are enough.
+// of every such part (24 where look-ups stand 16 apart); for long secrets as many
+// from the middle are enough.
 func (g *grams) build(secrets []pattern) {
-	g.key = rand.Uint64() | 1
-	g.twice = stepFor(secrets) == 8
+	g.key, g.pairKey = rand.Uint64()|1, rand.Uint64()|1
+	step := stepFor(secrets)
+	g.twice = step >= 8
 	for c := range g.may {
 		g.may[c] = isWord(byte(c))
 	}
@@ -133,13 +146,16 @@ func (g *grams) build(secrets []pattern) {
 		for _, c := range p.value {
 			g.may[c] = true
 		}
-		lo, hi := p.core()
+		lo, hi := p.core(max(16, leastWide*(step/16)))
 		for j := lo; j+8 <= hi && !p.coded; j++ {
 			g.text(uint16(k), p.value, j)
 		}
 		g.hex(uint16(k), p.value, lo, hi)
 		g.base64(uint16(k), p.value, lo, hi)
 		g.utf16(uint16(k), p.value, lo, hi)
+		if step == 16 {
+			g.addPairs(p.value[lo:hi])
+		}
 	}
 	slices.SortFunc(g.list, func(a, b gram) int {
 		if a.word != b.word {
@@ -149,21 +165,22 @@ func (g *grams) build(secrets []pattern) {
 	})
 	g.list = slices.Compact(g.list)
 	g.open()
+	g.pairs = nil
 }
 
 // core is the part of the secret whose grams are looked for: any run of min
-// bytes holds 16 bytes of it (all of it, of a secret below 16). One byte more on
-// either side is for an entity that spells two. Where a character may take
+// bytes holds `hold` bytes of it (all of it, of a secret below 16). One byte more
+// on either side is for an entity that spells two. Where a character may take
 // several bytes it is the whole secret.
-func (p *pattern) core() (lo, hi int) {
+func (p *pattern) core(hold int) (lo, hi int) {
 	n := len(p.value)
 	if n < 16 || !isASCII(p.value) {
 		return 0, n
 	}
-	lo, hi = p.min-16, n-p.min+16
-	if hi-lo < 16 {
-		lo = (n - 16) / 2
-		hi = lo + 16
+	lo, hi = p.min-hold, n-p.min+hold
+	if hi-lo < hold {
+		lo = (n - hold) / 2
+		hi = lo + hold
 	}
 	return max(lo-1, 0), min(hi+1, n)
 }
@@ -173,16 +190,33 @@ func (g *grams) add(word [8]byte, e gram) {
 	g.list = append(g.list, e)
 }
 
+// addPairs adds the hash of every 16 bytes of hex and of UTF-16 in either order
+// that a part of a secret of ASCII is spelled with.
+func (g *grams) addPairs(part []byte) {
+	var hexed, little, big []byte
+	for _, c := range part {
+		hexed = append(hexed, hexDigits[c>>4], hexDigits[c&15])
+		little = append(little, c, 0)
+		big = append(big, 0, c)
+	}
+	for _, all := range [][]byte{hexed, little, big} {
+		for i := 0; i+16 <= len(all); i++ {
+			g.pairs = append(g.pairs, g.hashPair(load(all, i)|fold, load(all, i+8)|fold))
+		}
+	}
+}
+
 func (g *grams) text(pat uint16, v []byte, j int) {
 	g.add([8]byte(v[j:]), gram{pat: pat, read: asText, j: int32(j)})
 }
 
+const hexDigits = "0123456789abcdef"
+
 // hex adds the grams that begin with the first or the second digit of a byte.
 func (g *grams) hex(pat uint16, v []byte, lo, hi int) {
-	const digits = "0123456789abcdef"
 	all := make([]byte, 0, 2*(hi-lo))
 	for _, c := range v[lo:hi] {
-		all = append(all, digits[c>>4], digits[c&15])
+		all = append(all, hexDigits[c>>4], hexDigits[c&15])
 	}
 	for d := 0; d+8 <= len(all); d++ {
 		g.add([8]byte(all[d:]), gram{pat: pat, read: asHex, off: uint8(d & 1), j: int32(lo + (d+1)/2)})
@@ -280,18 +314,26 @@ func (g *grams) units16(word *[8]byte, k, j int, v []byte, e gram) {
 	}
 }
 
+// leastWide is the least length of a find for look-ups that stand 16 apart.
+const leastWide = 24
+
 // stepFor is how far look-ups may stand apart so that none of the secrets'
-// spellings without an escape slips between two: one of n bytes holds a gram
-// that begins at a multiple of n-7.
+// spellings without an escape slips between two: of the shortest find, of n
+// bytes, a run of n bytes of the answer at least is spelled with the secret's bits
+// only, and holds a gram that begins at a multiple of n-7. So it is 16 where
+// every find is of 24 bytes or more, as it is of secrets from 35 on: in text these
+// are 24 bytes of the answer, in base64 31 letters, and 48 bytes in hex and UTF-16,
+// which hold two grams in a row that begin at a multiple of 32.
 func stepFor(secrets []pattern) int {
-	step := 8
+	step := 16
 	for i := range secrets {
-		n := len(secrets[i].value)
-		if !isASCII(secrets[i].value) {
+		p := &secrets[i]
+		if !isASCII(p.value) {
 			return 1
 		}
-		if n < 15 {
-			step = min(step, 1<<(bits.Len(uint(n-7))-1))
+		step = min(step, 1<<(bits.Len(uint(p.min-7))-1))
+		if p.min < leastWide {
+			step = min(step, 8)
 		}
 	}
 	return step

@@ -53,16 +53,23 @@ func (s *Stream) pureBefore(i int) bool {
 	return s.pure
 }
 
-// allLetters tells that eight bytes are all of `A-Za-z0-9+/-`, of which base64
-// is made but for few. It reads them at once: with the upper bit of each byte
-// out of the way, adding 0x80-lo sets it where the byte is lo or more.
-func allLetters(w uint64) bool {
-	const ones = 0x0101010101010101
-	const high = 0x80 * ones
+const (
+	ones = 0x0101010101010101
+	high = 0x80 * ones
+)
+
+// allLetters tells that eight bytes are all of `A-Za-z0-9+/-`.
+func allLetters(w uint64) bool { return letters(w) == high }
+
+// letters has the upper bit set of each of eight bytes that is of `A-Za-z0-9+/-`,
+// which is what base64 is made of but for `_`. It reads them at once: with that
+// bit of each byte out of the way, adding 0x80-lo sets it where the byte is lo or
+// more.
+func letters(w uint64) uint64 {
 	y := w &^ high
 	l := y | fold
 	letter := (l + (0x80-'a')*ones) &^ (l + (0x7F-'z')*ones)
 	digit := (y + (0x80-'+')*ones) &^ (y + (0x7F-'9')*ones)
 	other := (y | 2*ones) ^ '.'*ones + 0x7F*ones // set but for `,` and `.`
-	return (letter|digit&other)&^w&high == high
+	return (letter | digit&other) &^ w & high
 }

@@ -49,17 +49,19 @@ type reader struct {
 	room   []unit
 	blocks []blockLeads
 	odds   []int32
-	walked int // the end of the digits that were looked at
-	place  int // what gives cause to explore
-	first  int // the first place that did
+	breaks [4][]int32 // line breaks that digits may go on across, by parts of p
+	walked int        // the end of the digits that were looked at
+	place  int        // what gives cause to explore
+	first  int        // the first place that did
 }
 
 // scan finds what is in p from `from` on, in order and without overlap. What
-// stands before from is read too where a find reaches there.
-func (r *reader) scan(p []byte, from int, odd bool) []find {
+// stands before from is read too where a find reaches there. Words before `words`
+// need no look.
+func (r *reader) scan(p []byte, from, words int, odd bool) []find {
 	r.p, r.odd = p, odd
 	r.reset()
-	r.detect(from)
+	r.detect(from, words)
 	if len(r.finds) == 0 {
 		return nil
 	}

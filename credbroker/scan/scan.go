@@ -25,6 +25,7 @@ package scan
 import (
 	"bytes"
 	"encoding/base64"
+	"math"
 	"slices"
 	"sync"
 	"unicode/utf16"
@@ -70,6 +71,7 @@ type Set struct {
 	grams   grams
 	names   [128][]name
 	step    int  // of look-ups, in bytes
+	digits  int  // letters of base64 that hold all bits of the shortest find; of hex it takes more
 	brief   bool // some secret is shorter than 16 bytes
 	spaced  bool // some secret holds a space, which `+` may spell
 	hold    int
@@ -90,7 +92,7 @@ type pattern struct {
 // values the first counts. The values are copied. Behind them stands what Coded
 // makes of those that are sent in base64.
 func New(secrets []Secret, coded ...Secret) *Set {
-	s := &Set{}
+	s := &Set{digits: math.MaxInt}
 	seen := map[string]bool{}
 	for i, v := range slices.Concat(secrets, coded) {
 		n := len(v.Value)
@@ -112,6 +114,7 @@ func New(secrets []Secret, coded ...Secret) *Set {
 		}
 		s.spaced = s.spaced || bytes.IndexByte(v.Value, ' ') >= 0
 		s.hold = max(s.hold, p.limit)
+		s.digits = min(s.digits, (8*p.min+5)/6)
 		s.secrets = append(s.secrets, p)
 	}
 	if len(s.secrets) == 0 {
@@ -142,7 +145,7 @@ func (s *Set) Text(p []byte) (out []byte, entries []string) {
 	r := s.readers.Get().(*reader)
 	defer s.done(r)
 	at := 0
-	for _, c := range r.scan(p, 0, false) {
+	for _, c := range r.scan(p, 0, 0, false) {
 		entries = note(entries, s.secrets[c.pat].entry)
 		out = append(out, p[at:c.start]...)
 		out = append(out, s.instead(c)...)
@@ -162,7 +165,7 @@ func (s *Set) Overwrite(p []byte) (entries []string) {
 	}
 	r := s.readers.Get().(*reader)
 	defer s.done(r)
-	for _, c := range r.scan(p, 0, false) {
+	for _, c := range r.scan(p, 0, 0, false) {
 		entries = note(entries, s.secrets[c.pat].entry)
 		blank(p[c.start:c.end])
 	}

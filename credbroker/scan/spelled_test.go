@@ -179,6 +179,9 @@ var secretSets = [][]string{
 	{"\U0001F511\U0001F512 kanji 漢字漢字 x"},
 	{"a+b/c=7Qm4x9Zr2Lp8==", "Zk31vT0p"},
 	{"sk-long-Qw7Er5Ty3Ui1Op9As8Df6Gh4Jk2Lz0Xc9Vb7Nm5Qa3Ws1Ed8Rf6T"},
+	{"ghp_7Qm4x9Zr2Lp8vT0pW5aaZk31Jd93Kx8"}, // the shortest that is looked up at every 16th byte
+	{"sk-real-0123456789abcdef0123456789abcdef", "6162636465663031323334353637383961626364656630313233343536373839"},
+	{"abcdabcdabcdabcdabcdabcdabcdabcdabcdabcd", "dapi0f9e8d7c6b5a49382716f5e4d3c2b1a0-ab12"},
 	{"fjord fjfjfj fjfj||`_fjfj"},
 	{"\xff\xfe\xfd binary \x80\x81\xe9\xe9\xe9"},
 }

@@ -31,9 +31,10 @@ type Stream struct {
 	set    *Set
 	mode   Mode
 	reader reader
-	buf    []byte // what came, from a place on that is a multiple of 8
+	buf    []byte // what came, from a place on that is a multiple of wordsRow
 	out    int    // so much of buf went out
-	from   int    // what is before this place of buf needs no new look
+	from   int    // what is before this place of buf needs no new look,
+	words  int    // nor what words there are before this
 	noted  int    // the end of the last find that was noted
 	odd    bool   // an odd number of backslashes ends before buf
 	pure   bool   // the line that buf begins in was of base64 letters till there
@@ -53,7 +54,7 @@ func (s *Stream) Renew(set *Set) {
 	if set == s.set || set.Hold() == 0 {
 		return
 	}
-	s.set, s.reader, s.from = set, reader{set: set}, 0
+	s.set, s.reader, s.from, s.words = set, reader{set: set}, 0, 0
 }
 
 // Write takes the next bytes and appends to dst what may go out now: everything
@@ -105,7 +106,6 @@ func (s *Stream) Take(n int) []byte {
 	}
 	at := s.out
 	found, asItCame := s.look(s.spare[:0], border)
-	s.from = s.again()
 	if asItCame {
 		return s.buf[at:border:border]
 	}
@@ -117,7 +117,7 @@ func (s *Stream) Take(n int) []byte {
 // reaches over its end.
 func (s *Stream) EndMessage(dst []byte) []byte {
 	dst = s.Release(dst)
-	s.buf, s.out, s.from, s.noted, s.odd, s.pure = s.buf[:0], 0, 0, 0, false, true
+	s.buf, s.out, s.from, s.words, s.noted, s.odd, s.pure = s.buf[:0], 0, 0, 0, 0, false, true
 	return dst
 }
 
@@ -148,7 +148,6 @@ func (s *Stream) emit(dst []byte, border int) []byte {
 	if asItCame {
 		dst = append(dst, s.buf[at:border]...)
 	}
-	s.from = s.again()
 	s.drop()
 	return dst
 }
@@ -159,7 +158,7 @@ func (s *Stream) emit(dst []byte, border int) []byte {
 func (s *Stream) look(dst []byte, border int) (out []byte, asItCame bool) {
 	at := s.out
 	asItCame = true
-	for _, f := range s.reader.scan(s.buf, s.from, s.odd) {
+	for _, f := range s.reader.scan(s.buf, s.from, s.words, s.odd) {
 		if f.end <= at {
 			continue
 		}
@@ -185,22 +184,26 @@ func (s *Stream) look(dst []byte, border int) (out []byte, asItCame bool) {
 		dst = append(dst, s.buf[at:border]...)
 	}
 	s.out = border
+	s.again()
 	return dst, asItCame
 }
 
-// again is from where on the next scan looks: what this one explored it must
+// again says from where on the next scan looks: what this one explored it must
 // explore again, and the last look-ups may have lacked what comes next.
-func (s *Stream) again() int { return max(0, min(s.reader.first, len(s.buf)-lookAhead)) }
+func (s *Stream) again() {
+	s.from = max(0, min(s.reader.first, len(s.buf)-lookAhead))
+	s.words = max(0, min(s.reader.first, len(s.buf)-wordsAhead))
+}
 
 // drop takes out of the buffer what no find can begin in any more, once it is
 // most of it.
 func (s *Stream) drop() {
-	drop := (s.out - (s.set.Hold() - 1)) &^ 7
+	drop := (s.out - (s.set.Hold() - 1)) &^ (wordsRow - 1)
 	if drop <= len(s.buf)/2 {
 		return
 	}
 	s.pure = s.pureBefore(drop)
 	s.odd = oddBefore(s.buf, drop, s.odd)
-	s.buf = slices.Delete(s.buf, 0, drop)
-	s.out, s.from, s.noted = s.out-drop, max(0, s.from-drop), s.noted-drop
+	s.buf = s.buf[:copy(s.buf, s.buf[drop:])]
+	s.out, s.from, s.words, s.noted = s.out-drop, max(0, s.from-drop), max(0, s.words-drop), s.noted-drop
 }
