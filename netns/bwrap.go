@@ -1,10 +1,7 @@
-//go:build linux
-
 package netns
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -98,17 +95,4 @@ func olderThan(version string, oldest [2]int) bool {
 		}
 	}
 	return false
-}
-
-// bwrapFailed explains a bwrap that ended before the launcher was there. Its
-// version is only looked at then, since that costs a process.
-func bwrapFailed(ctx context.Context, bwrap, said string) error {
-	if _, err := BwrapVersion(ctx, bwrap); err != nil {
-		return err
-	}
-	said = strings.TrimSpace(said)
-	if said == "" {
-		said = "it said nothing"
-	}
-	return &Unavailable{Problem: "bwrap failed", Advice: advice(), Err: errors.New(said)}
 }

@@ -1,3 +1,5 @@
+//go:build linux
+
 package netns
 
 import (
@@ -9,17 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// A Command is one of many that a standing session runs, one whose Config has
-// no Argv.
-type Command struct {
-	Argv []string
-	Env  []string // more of the environment; replaces what the session's says of the same variables
-	Cwd  string   // absolute, a path inside; empty is the session's
-	// The standard streams, pipes commonly; nil is /dev/null inside. Exec closes
-	// them.
-	Stdin, Stdout, Stderr *os.File
-}
 
 // A Process is a command under way. Everything it starts ends with it, what has
 // left its process group and its session too.

@@ -106,3 +106,22 @@ func refusal(name string, err error) error {
 	}
 	return e
 }
+
+// A Command is one of many that a standing session runs, one whose Config has
+// no Argv.
+type Command struct {
+	Argv []string
+	Env  []string // more of the environment; replaces what the session's says of the same variables
+	Cwd  string   // absolute, a path inside; empty is the session's
+	// The standard streams, pipes commonly; nil is /dev/null inside. Exec closes
+	// them.
+	Stdin, Stdout, Stderr *os.File
+}
+
+// override is an environment with some variables set anew.
+func override(env, more []string) []string {
+	given := slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		return slices.ContainsFunc(more, func(o string) bool { return strings.HasPrefix(e, o[:strings.IndexByte(o, '=')+1]) })
+	})
+	return append(given, more...)
+}

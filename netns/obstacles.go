@@ -3,6 +3,8 @@
 package netns
 
 import (
+	"context"
+	"errors"
 	"os"
 	"strings"
 )
@@ -67,4 +69,17 @@ func advice() string {
 		return o[0]
 	}
 	return "this host or container forbids namespaces: see egressd doctor"
+}
+
+// bwrapFailed explains a bwrap that ended before the launcher was there. Its
+// version is only looked at then, since that costs a process.
+func bwrapFailed(ctx context.Context, bwrap, said string) error {
+	if _, err := BwrapVersion(ctx, bwrap); err != nil {
+		return err
+	}
+	said = strings.TrimSpace(said)
+	if said == "" {
+		said = "it said nothing"
+	}
+	return &Unavailable{Problem: "bwrap failed", Advice: advice(), Err: errors.New(said)}
 }

@@ -9,8 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -282,14 +280,6 @@ func (s *Session) environment() []string {
 		env = override(env, s.cfg.EnvExplicit)
 	}
 	return override(env, []string{"HOME=" + s.plan.Home, "TMPDIR=" + s.plan.Temp, "USER=" + s.id.inside.Name, "LOGNAME=" + s.id.inside.Name})
-}
-
-// override is an environment with some variables set anew.
-func override(env, more []string) []string {
-	given := slices.DeleteFunc(slices.Clone(env), func(e string) bool {
-		return slices.ContainsFunc(more, func(o string) bool { return strings.HasPrefix(e, o[:strings.IndexByte(o, '=')+1]) })
-	})
-	return append(given, more...)
 }
 
 // watch begins to look at what is hidden or read-only, before it is mounted.
