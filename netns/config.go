@@ -41,6 +41,11 @@ type Config struct {
 	Texts      func() (map[string][]byte, error) `json:"-"`
 	Home       string                            // HOME, inside and out
 	HomeSource string                            // host folder that HOME is; empty: private and gone at the end
+	Scratch    bool                              // the program starts in TMPDIR; Cwd is shown as it would be
+	// Forked is the folder, commonly Cwd, whose throw-away copy ForkAt is (see
+	// netns/fork): what is granted at or below it is shown from there. Hidden and
+	// ReadOnly speak of both. Empty: none.
+	Forked, ForkAt string
 
 	Invoker Invoker
 	Network Network

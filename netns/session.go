@@ -138,6 +138,7 @@ func (s *Session) makePlan() error {
 	r := mount.Request{
 		Cwd: s.cfg.Cwd, Grants: s.cfg.Grants, AllowHidden: s.cfg.AllowHidden, Hidden: s.cfg.Hidden,
 		Names: s.cfg.GrantNames, Masks: s.cfg.Masks, Dots: s.cfg.Dots, ReadOnly: s.cfg.ReadOnly, Home: s.cfg.Home, HomeSource: s.cfg.HomeSource, Launcher: self,
+		Scratch: s.cfg.Scratch, Forked: s.cfg.Forked, ForkAt: s.cfg.ForkAt,
 		Files: s.cfg.Files, User: s.id.inside, HostNetwork: s.cfg.Network == HostNetwork, Hostname: host,
 	}
 	// What is made to be hidden is egressd's own, so it goes to whose run it is,
@@ -240,7 +241,7 @@ func (s *Session) prepare(ctx context.Context) error {
 		closeFiles(files)
 		return err
 	}
-	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: s.environment(), Cwd: s.cfg.Cwd, Limits: s.cfg.Limits})
+	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: s.environment(), Cwd: s.plan.Cwd, Limits: s.cfg.Limits})
 	if err != nil {
 		return err
 	}

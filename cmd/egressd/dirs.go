@@ -73,6 +73,10 @@ func findDirs() (dirs, error) {
 // audit is the folder that holds a file for each session.
 func (d dirs) audit() string { return filepath.Join(d.state, "audit") }
 
+// forks is the folder of throw-away copies. Like the whole state folder it shows
+// empty in every grant.
+func (d dirs) forks() string { return filepath.Join(d.state, "forks") }
+
 // own makes one of the folders, with those above it, as 0700 and the user's.
 // Below the home no link is followed: under sudo the user could have planted
 // one that leads root elsewhere.

@@ -29,11 +29,14 @@ func (r *runner) gitFolders(found []string) gitParts {
 	g := gitHolding{runner: r, looked: map[string]bool{}, allowed: slices.Contains(r.policy.Sandbox.AllowHidden, ".git")}
 	g.global = gitSettings(r.src.dirs.home)
 	for _, grant := range r.grants { // the walk looks at folders that can be written
-		if git := filepath.Join(grant.Path, ".git"); !grant.Write {
+		if git := filepath.Join(grant.Path, ".git"); !grant.Write || r.forked(grant.Path) {
 			g.see(git)
 		}
 	}
 	for _, grant := range r.grants {
+		if r.forked(grant.Path) {
+			continue // nothing of a copy comes back
+		}
 		if above := gitAbove(grant.Path); grant.Write && above != "" {
 			g.hold(above)
 		} else if grant.Write && looksLikeGit(grant.Path) {
@@ -70,7 +73,7 @@ func (g *gitHolding) see(path string) {
 	}
 	folder := filepath.Dir(path)
 	if filepath.Base(path) != ".git" {
-		if st.IsDir() && isRepository(path) {
+		if st.IsDir() && !g.forked(path) && isRepository(path) {
 			g.hold(path)
 		}
 		return
@@ -199,9 +202,12 @@ func (r *runner) sees(path string) bool {
 	})
 }
 
-// canWrite says whether the sandbox may write below a path: the most specific
-// grant decides.
+// canWrite says whether the sandbox may write below a path of the host: the most
+// specific grant decides, and what it does to a copy does not count.
 func (r *runner) canWrite(path string) bool {
+	if r.forked(path) {
+		return false
+	}
 	best, write := "", false
 	for _, g := range r.grants {
 		if within(path, g.Path) && len(g.Path) > len(best) {

@@ -45,7 +45,7 @@ func hide(ctx context.Context, p *policy.Policy, cwd, home string, grants []moun
 			masked := slices.ContainsFunc(h.masks, func(m string) bool { return within(g.Path, m) })
 			if info, err := os.Lstat(g.Path); err == nil && info.IsDir() && !masked && !ownFolder(g.Path) {
 				folders = append(folders, g.Path)
-				c.Roots = append(c.Roots, survey.Root{Path: g.Path, Write: g.Write})
+				c.Roots = append(c.Roots, survey.Root{Path: g.Path, Write: g.Write && !(p.Fork && within(g.Path, cwd))})
 			}
 		}
 		sockets, elsewhere, err := survey.Sockets(folders)

@@ -26,7 +26,7 @@ func (r *runner) watchFor(git []string) {
 		Named: r.found.Named, Git: git, Writable: r.leavesIn(), Settings: gitSettings(r.src.dirs.home), Home: r.src.dirs.home,
 	}
 	for _, g := range r.grants {
-		if g.Write {
+		if g.Write && !r.forked(g.Path) {
 			c.Roots = append(c.Roots, g.Path)
 		}
 	}

@@ -33,11 +33,14 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	r.watchFor(git.held)
 	c := netns.Config{
 		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, GrantNames: grantNames(p, r.cwd, d.home), AllowHidden: p.Sandbox.AllowHidden,
-		Hidden: slices.Concat(hidden(d, d.home), secretFiles(p, d.home), git.links),
+		Hidden: r.inFork(slices.Concat(hidden(d, d.home), secretFiles(p, d.home), git.links)),
 		Masks:  hide.masks, Dots: hide.dots,
-		ReadOnly: append(r.src.readOnly(p, r.cwd), git.list...), Home: d.home,
+		ReadOnly: r.inFork(append(r.src.readOnly(p, r.cwd), git.list...)), Home: d.home, Scratch: p.StartInScratch,
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
 		Invoker: invoker(d), Ahead: r.ahead,
+	}
+	if r.fork != "" {
+		c.Forked, c.ForkAt = r.cwd, r.fork
 	}
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, sourceVariables(p.Credentials), visibleIn(r.grants))
 	c.Env = withVariables(c.Env, terminalVariables(p.Terminal))

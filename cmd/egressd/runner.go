@@ -40,6 +40,7 @@ type runner struct {
 	masks     []string               // hidden whatever is granted
 	found     survey.Found           // what lies in the grants
 	watch     func() *remains.Watch  // how it was at the start; nil without writable grants
+	fork      string                 // the copy of cwd that the program works on; empty for none
 	isolator  isolator
 	capture   netns.Capture
 	ahead     *netns.Ahead
@@ -122,6 +123,12 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 			r.recorded = true
 		}
 	}()
+	removeFork, err := r.makeFork(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer removeFork()
+	defer r.clearForks(ctx)()
 	config, err := r.config(ctx)
 	if err != nil {
 		return 0, err

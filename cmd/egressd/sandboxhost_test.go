@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -64,6 +65,12 @@ func newSandboxHost(t *testing.T) *sandboxHost {
 		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, mode); err != nil {
 			t.Fatalf("mounting %s: %v", dir, err)
 		}
+	}
+	// The folder of control sockets stays where it was made, so that nobody else
+	// takes its name: here as on any host where egressd has run before.
+	control := fmt.Sprintf("/tmp/egressd-%d", annUID)
+	if err := errors.Join(os.Mkdir(control, 0o700), os.Chown(control, annUID, annUID)); err != nil {
+		t.Fatal(err)
 	}
 	// The test's own temporary folder lies hidden now; this process is the
 	// namespace's alone.

@@ -33,7 +33,5 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 	no(s.Home != "", "sandbox.home: "+s.Home)
 	no(s.Timeout != 0, "sandbox.timeout")
 	no(s.Limits != policy.SandboxLimits{}, "sandbox.limits")
-	no(p.Fork, "os_env.fork")
-	no(p.StartInScratch, "os_env.start_in_scratch")
 	return errors.Join(errs...)
 }

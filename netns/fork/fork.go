@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package fork makes throw-away copies of a folder, for a program that may do
 // with it what it likes while the folder itself stays as it is.
 //

@@ -23,12 +23,17 @@ type Request struct {
 	Names       []string // paths that lead to grants by links, which are made inside where no grant shows them
 	Home        string   // HOME inside: private, but where a grant shows it
 	HomeSource  string   // host folder that HOME is; empty for a private one
-	Launcher    string   // path of egressd's own binary
-	Files       []Entry  // more files: trust bundles and their kin
-	User        User
-	HostNetwork bool // names are looked up as the host does
-	Hostname    string
-	Owner       *Owner // who is to own what is made on the host; nil: whoever runs
+	Scratch     bool     // the program starts in TMPDIR, not in Cwd
+	// Forked is the folder whose throw-away copy ForkAt is: what is granted at or
+	// below it is shown from there. Hidden and ReadOnly speak of both. Empty for
+	// none.
+	Forked, ForkAt string
+	Launcher       string  // path of egressd's own binary
+	Files          []Entry // more files: trust bundles and their kin
+	User           User
+	HostNetwork    bool // names are looked up as the host does
+	Hostname       string
+	Owner          *Owner // who is to own what is made on the host; nil: whoever runs
 }
 
 // Grant opens one path.
@@ -78,6 +83,9 @@ func Make(r Request) (Plan, []string, error) {
 	}
 	p.Base = base()
 	p.Fresh, p.Temp = m.fresh(p.Roots)
+	if r.Scratch {
+		p.Cwd = p.Temp
+	}
 	p.Links = links(append([]string{r.Home}, r.Names...))
 	p.Etc = m.etc()
 	p.Covers = m.covers(&p)
@@ -127,7 +135,8 @@ func (m *maker) roots() ([]Root, error) {
 	}
 	var roots []Root
 	for path, w := range write {
-		info, err := os.Lstat(path)
+		source := m.source(path)
+		info, err := os.Lstat(source)
 		if errors.Is(err, fs.ErrNotExist) && path != m.Cwd {
 			m.note("%s does not exist", path)
 			continue
@@ -139,7 +148,7 @@ func (m *maker) roots() ([]Root, error) {
 			return nil, &RefusedError{path, "it is a link or a socket"}
 		}
 		kept := slices.ContainsFunc(m.ReadOnly, func(k string) bool { return Below(path, k) })
-		roots = append(roots, Root{Source: path, Path: path, Write: w && !kept, Dir: info.IsDir()})
+		roots = append(roots, Root{Source: source, Path: path, Write: w && !kept, Dir: info.IsDir()})
 	}
 	if m.HomeSource != "" {
 		roots = slices.DeleteFunc(roots, func(r Root) bool { return r.Path == m.Home })
@@ -148,6 +157,14 @@ func (m *maker) roots() ([]Root, error) {
 	roots = m.settleGrants(roots)
 	slices.SortFunc(roots, func(a, b Root) int { return byDepth(a.Path, b.Path) })
 	return roots, nil
+}
+
+// source is where the host has what is shown at a path.
+func (m *maker) source(path string) string {
+	if m.Forked != "" && Below(path, m.Forked) {
+		return filepath.Join(m.ForkAt, rel(path, m.Forked))
+	}
+	return path
 }
 
 // fresh are the writable folders of the sandbox's own, and which of them is
