@@ -74,7 +74,7 @@ func TestRunFork(t *testing.T) {
 				{"write_paths: [.]", "pwd; cat a; echo new >a; mkdir -p d/e; rm -r out; cat a; ls", r.path("proj") + "\nold\nnew\na\nd\n"},
 				{"write_paths: [out]", "echo x 2>/dev/null >a || echo ro; echo y >out/keep/x; cat out/keep/x", "ro\ny\n"},
 				{"write_paths: [out], read_paths: [.env]", "cat .env; rm out/keep/x; ls out/keep", "K=7731\n"},
-				{"write_paths: [~]", "echo x 2>/dev/null >a || echo ro; ls -A ~/.local/state/egressd; cat a", "ro\nold\n"},
+				{"write_paths: [~]", "echo x 2>/dev/null >a || echo ro; ls -A ~/.local; cat a", "ro\nold\n"},
 				{"write_paths: [~, .]", "cat .env 2>/dev/null; echo new >a; cat a; find ~ -path '*/forks/*' | wc -l", "new\n0\n"},
 				{"write_paths: [.]", "find . -newer a -name a; chmod 000 out; mkdir -p z/z/z; chmod 0 z/z z; id -u >/dev/null; ln -s / l; echo ok", "ok\n"},
 				{"cwd_allow_hidden: [.env]", "cat .env", "K=7731\n"},
