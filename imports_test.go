@@ -27,7 +27,7 @@ var house = map[string]struct{ ours, outside []string }{
 	"shell":      {nil, nil},
 	"safepath":   {nil, nil},
 	"netns":      {nil, []string{"github.com/vishvananda/netlink", "golang.org/x/sys", "golang.org/x/net/dns/dnsmessage"}},
-	"tools":      {[]string{"shell", "safepath", "audit"}, nil},
+	"tools":      {[]string{"shell", "safepath", "audit", "netns"}, []string{"github.com/modelcontextprotocol/go-sdk"}},
 	"proxy":      {[]string{"audit"}, []string{"github.com/elazarl/goproxy", "golang.org/x/net"}},
 	"policy":     {[]string{"rules", "credbroker", "netguard", "netns"}, []string{"gopkg.in/yaml.v3", "golang.org/x/sys"}},
 	"cmd/egressd": {[]string{"rules", "ca", "credbroker", "netguard", "audit", "netns", "proxy", "policy"},

@@ -115,8 +115,8 @@ func Whole(b []byte) []byte {
 	return b
 }
 
-// ended is the exit code of a command whose context is over.
-func ended(ctx context.Context) int {
+// Ended is the exit code of a command whose context is over.
+func Ended(ctx context.Context) int {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ExitTimeout
 	}

@@ -60,22 +60,22 @@ func (l *Local) Exec(ctx context.Context, cmd Command) (Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
 	defer cancel()
 	l.Warn("NO SANDBOX: a command runs on the host with all that this user can do")
-	out, errs := &bounded{}, &bounded{}
+	out, errs := &Output{}, &Output{}
 	code, err := l.run(ctx, cmd, out, errs)
 	if err != nil {
 		_, _ = fmt.Fprintf(errs, "egressd: %v\n", err)
 	}
 	r := Result{ExitCode: code, Isolator: "none"}
-	r.Stdout, r.StdoutCut = out.text()
-	r.Stderr, r.StderrCut = errs.text()
+	r.Stdout, r.StdoutCut = out.Text()
+	r.Stderr, r.StderrCut = errs.Text()
 	return r, nil
 }
 
 // run runs the command and answers its exit code, with an error where it was
 // not started.
-func (l *Local) run(ctx context.Context, cmd Command, out, errs *bounded) (int, error) {
+func (l *Local) run(ctx context.Context, cmd Command, out, errs *Output) (int, error) {
 	if ctx.Err() != nil {
-		return ended(ctx), nil
+		return Ended(ctx), nil
 	}
 	argv := cmd.Argv
 	if cmd.Script != "" {
@@ -111,7 +111,7 @@ func (l *Local) run(ctx context.Context, cmd Command, out, errs *bounded) (int, 
 	<-over
 	_ = c.Wait()
 	if late {
-		return ended(ctx), nil
+		return Ended(ctx), nil
 	}
 	if s, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		return 128 + int(s.Signal()), nil
@@ -155,24 +155,4 @@ func find(name string, env []string) (string, error) {
 		break
 	}
 	return "", fs.ErrNotExist
-}
-
-// bounded keeps the beginning of what is written.
-type bounded struct {
-	kept []byte
-	cut  bool
-}
-
-func (b *bounded) Write(p []byte) (int, error) {
-	n := min(len(p), MaxOutput-len(b.kept))
-	b.kept = append(b.kept, p[:n]...)
-	b.cut = b.cut || n < len(p)
-	return len(p), nil
-}
-
-func (b *bounded) text() ([]byte, bool) {
-	if b.cut {
-		return Whole(b.kept), true
-	}
-	return b.kept, false
 }

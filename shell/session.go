@@ -82,7 +82,7 @@ func (s *Session) Exec(ctx context.Context, cmd Command) (Result, error) {
 	}
 	switch err := s.Start(ctx); {
 	case err != nil && ctx.Err() != nil:
-		return Result{ExitCode: ended(ctx)}, nil
+		return Result{ExitCode: Ended(ctx)}, nil
 	case err != nil:
 		return Result{}, err
 	}
@@ -105,7 +105,7 @@ func (s *Session) Exec(ctx context.Context, cmd Command) (Result, error) {
 	s.running.Go(func() {
 		r, err := s.Executor.Exec(ctx, cmd)
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) { // about the command, then
-			r.ExitCode, err = ended(ctx), nil
+			r.ExitCode, err = Ended(ctx), nil
 		}
 		done <- outcome{r.bound(), err}
 	})
@@ -125,7 +125,7 @@ func (s *Session) Exec(ctx context.Context, cmd Command) (Result, error) {
 	case o := <-done:
 		return o.Result, o.error
 	case <-late.C:
-		return Result{ExitCode: ended(ctx)}, nil
+		return Result{ExitCode: Ended(ctx)}, nil
 	}
 }
 
