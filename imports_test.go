@@ -30,7 +30,7 @@ var house = map[string]struct{ ours, outside []string }{
 	"tools":      {[]string{"shell", "safepath", "audit", "netns"}, []string{"github.com/modelcontextprotocol/go-sdk"}},
 	"proxy":      {[]string{"audit"}, []string{"github.com/elazarl/goproxy", "golang.org/x/net"}},
 	"policy":     {[]string{"rules", "credbroker", "netguard", "netns"}, []string{"gopkg.in/yaml.v3", "golang.org/x/sys"}},
-	"cmd/egressd": {[]string{"rules", "ca", "credbroker", "netguard", "audit", "netns", "proxy", "policy"},
+	"cmd/egressd": {[]string{"rules", "ca", "credbroker", "netguard", "audit", "netns", "proxy", "policy", "shell", "safepath", "tools"},
 		[]string{"github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term"}},
 	"internal/cases":     {nil, nil},
 	"internal/proxytest": {nil, []string{"golang.org/x/net", "golang.org/x/sys", "google.golang.org/grpc", "github.com/coder/websocket"}},

@@ -47,6 +47,9 @@ func Begin(cwd string, invoker Invoker) *Ahead {
 
 // Close ends the helper if no Start has taken it.
 func (a *Ahead) Close() {
+	if a == nil {
+		return
+	}
 	<-a.done
 	if a.helper != nil {
 		a.helper.chain.end()

@@ -2,20 +2,32 @@ package netns
 
 import "github.com/egressd/egressd/netns/mount"
 
-// View is what a sandbox of cfg would see, without one being made, and lines
-// for the operator about what it would not.
-func View(cfg Config) (mount.Plan, []string, error) {
+// A View is what a sandbox would see of the host's files.
+type View struct {
+	Plan  mount.Plan
+	Notes []string // lines for the operator about what would not be shown
+	// UID and GID are whom the files of the host would be read and written as. A
+	// sandbox with a uid of its own has its mounts mapped, and so is whoever made
+	// it.
+	UID, GID int
+}
+
+// Look is the view of a sandbox of cfg, without one being made.
+func Look(cfg Config) (View, error) {
 	if err := cfg.check(); err != nil {
-		return mount.Plan{}, nil, err
+		return View{}, err
 	}
 	s := &Session{cfg: cfg}
 	var err error
 	if s.id, err = whoRuns(cfg.Cwd, cfg.Invoker); err != nil {
-		return mount.Plan{}, nil, err
+		return View{}, err
 	}
 	if err := s.makePlan(); err != nil {
-		return mount.Plan{}, nil, err
+		return View{}, err
 	}
-	return s.plan, s.Notes(), nil
+	v := View{Plan: s.plan, Notes: s.Notes()}
+	if !s.id.invented {
+		v.UID, v.GID = s.id.uid, s.id.gid
+	}
+	return v, nil
 }
-

@@ -1,6 +1,7 @@
 package safepath
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"syscall"
@@ -14,7 +15,11 @@ func keepOwner(file *os.File, like fs.FileInfo) error {
 	if !ok || os.Geteuid() != 0 {
 		return nil
 	}
-	return file.Chown(int(s.Uid), int(s.Gid))
+	err := file.Chown(int(s.Uid), int(s.Gid))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // a thread of root that has laid root's rights down
+	}
+	return err
 }
 
 // inherit does the same for a folder that was made in dir. Somebody may have

@@ -23,7 +23,7 @@ var kinds = []*kind{
 			`"argv":{"type":"array","items":{"type":"string"},"minItems":1,"description":"program and arguments, no shell; this or script"},`+
 			`"cwd":{"type":"string","description":"folder to run in, relative to cwd"},`+
 			`"timeout_ms":{"type":"integer","minimum":1,"maximum":86400000,"description":"30000 if left out"},`+
-			`"allow_network":{"type":"boolean","description":"only where the policy lets a call choose"}`),
+			`"allow_network":{"type":"boolean","description":"false: without any network, with a HOME and TMPDIR of its own; true: what the policy gives"}`),
 		parser(func() argued { return &shellInput{} })},
 	{"file_read", "Reads a text file, at most 100000 bytes of it, from a line on.", true,
 		object(`"path"`, pathProperty+`,"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},`+

@@ -34,6 +34,8 @@ type Sandbox struct {
 	Network bool
 	// Cwd is where a relative cwd starts, an absolute path.
 	Cwd string
+	// Isolator is what Open makes its sandboxes with, for results.
+	Isolator string
 
 	mu      sync.Mutex
 	over    bool
@@ -130,7 +132,7 @@ func (s *Sandbox) run(ctx context.Context, box *netns.Session, cmd shell.Command
 	}
 	defer errs.close()
 	result := func(code int, more string) (shell.Result, error) {
-		r := shell.Result{ExitCode: code, Isolator: isolator}
+		r := shell.Result{ExitCode: code, Isolator: s.Isolator}
 		r.Stdout, r.StdoutCut = out.text()
 		r.Stderr, r.StderrCut = errs.text()
 		r.Stderr = append(r.Stderr, more...)
@@ -153,9 +155,6 @@ func (s *Sandbox) run(ctx context.Context, box *netns.Session, cmd shell.Command
 	}
 	return result(code, "")
 }
-
-// isolator is what a netns.Session is in records.
-const isolator = "linux_bwrap"
 
 func dead(err error) error {
 	return fmt.Errorf("the sandbox has ended, and all that ran in it; the next command starts a new one: %w", err)

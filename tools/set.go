@@ -23,9 +23,16 @@ type Config struct {
 	// Shell is where commands run, commonly a *shell.Session. Needed where shell
 	// is granted. The Set does not dispose of it.
 	Shell shell.Executor
-	// ChooseNetwork lets a call of shell say allow_network. A call that says it
-	// without is refused.
+	// ChooseNetwork lets a call of shell say allow_network: true, where there is a
+	// network to have. Without it such a call is refused. Every call may say
+	// false.
 	ChooseNetwork bool
+	// Isolator is what keeps the commands in; it stands in the record of a call
+	// that does not come to run one.
+	Isolator string
+	// Apart does the work of a file tool where it can do no more to files than a
+	// command could; nil does it as this process.
+	Apart func(work func()) error
 	// OnCall is asked about each call that is granted; nil allows them.
 	OnCall OnCall
 	// Record takes a record of every call. It is needed.
@@ -130,12 +137,17 @@ func (s *Set) call(ctx context.Context, name string, args json.RawMessage, recor
 	if err := s.ask(ctx, name, in); err != nil {
 		return Result{}, err
 	}
-	if k.name != "shell" {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, fileTime)
-		defer cancel()
+	if k.name == "shell" {
+		return in.run(ctx, s, record)
 	}
-	return in.run(ctx, s, record)
+	ctx, cancel := context.WithTimeout(ctx, fileTime)
+	defer cancel()
+	if s.cfg.Apart == nil {
+		return in.run(ctx, s, record)
+	}
+	var result Result
+	apart := s.cfg.Apart(func() { result, err = in.run(ctx, s, record) })
+	return result, errors.Join(apart, err)
 }
 
 // input is the arguments of one call.

@@ -69,20 +69,20 @@ func (in *shellInput) check(s *Set) error {
 			return badCall("a command cannot hold a NUL")
 		}
 	}
-	if in.AllowNetwork != nil && !s.cfg.ChooseNetwork {
-		return &refusal{"not_granted", "not granted: the policy does not let a call say allow_network"}
+	if in.AllowNetwork != nil && *in.AllowNetwork && !s.cfg.ChooseNetwork {
+		return &refusal{"not_granted", "not granted: the policy does not let a call say allow_network: true"}
 	}
 	return nil
 }
 
 // record writes down what would run, and allow_network, where it was said,
 // beside the isolator, where no command can forge it.
-func (in *shellInput) record(_ *Set, r *audit.Record) {
+func (in *shellInput) record(s *Set, r *audit.Record) {
 	r.Argv = in.Argv
 	if len(in.Argv) == 0 {
 		r.Argv = []string{"bash", "-c", in.Script}
 	}
-	r.Isolator = in.isolator("")
+	r.Isolator = in.isolator(s.cfg.Isolator)
 }
 
 func (in *shellInput) isolator(name string) string {
@@ -94,8 +94,9 @@ func (in *shellInput) isolator(name string) string {
 
 func (in *shellInput) run(ctx context.Context, s *Set, r *audit.Record) (Result, error) {
 	done, err := s.cfg.Shell.Exec(ctx, in.command())
-	r.Isolator = in.isolator(done.Isolator)
-	if err != nil {
+	if err == nil {
+		r.Isolator = in.isolator(done.Isolator)
+	} else {
 		r.Verdict, r.Reason = "error", "internal"
 		return Result{}, fmt.Errorf("running a command: %w", err)
 	}

@@ -56,7 +56,7 @@ func (e usageError) Error() string { return e.err.Error() }
 // run and explain that say something else are kept apart from it.
 func usageCode(cmd *cobra.Command) int {
 	switch cmd.Name() {
-	case "run":
+	case "run", "exec", "mcp":
 		return exitEgressd
 	case "explain":
 		return 2
@@ -139,7 +139,7 @@ func rootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version")
 	root.AddCommand(
-		runCommand(), serveCommand(), checkCommand(), explainCommand(), trustCommand(),
+		runCommand(), execCommand(), mcpCommand(), serveCommand(), checkCommand(), explainCommand(), trustCommand(),
 		reloadCommand(), caCommand(), doctorCommand(), auditCommand(), versionCommand(), demoOrigin(),
 	)
 	root.AddCommand(forPackagers()...)

@@ -31,6 +31,7 @@ type runFlags struct {
 	capture string
 	publish []string
 	raw     bool
+	lazy    bool // the sandbox may never be needed, so nothing of it is started ahead
 
 	started func() // called when the program runs
 }
@@ -55,82 +56,104 @@ Exit status: CMD's, 128+n if signal n ended it; 125 when egressd itself fails,
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
-	f.register(cmd)
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say only what must be said")
-	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say how the sandbox is made, and a summary at the end")
-	flags.StringVar(&f.audit, "audit", "", "write the record to this `FILE`")
-	flags.StringVar(&f.capture, "capture", "", "transparent: fail where clients that ignore proxies cannot be caught; explicit: do not try")
+	f.registerAll(cmd)
 	flags.StringArrayVar(&f.publish, "publish", nil, "open a loopback port of the host to one inside: `PORT[:HOSTPORT]` (repeatable)")
 	flags.BoolVar(&f.raw, "raw-terminal", false, "let the program set the clipboard and ask for the terminal's title")
 	return cmd
 }
 
+// registerAll adds the flags that every command with a sandbox takes.
+func (f *runFlags) registerAll(cmd *cobra.Command) {
+	f.register(cmd)
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "say only what must be said")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "say how the sandbox is made, and a summary at the end")
+	flags.StringVar(&f.audit, "audit", "", "write the record to this `FILE`")
+	flags.StringVar(&f.capture, "capture", "", "transparent: fail where clients that ignore proxies cannot be caught; explicit: do not try")
+}
+
 // run is one session of the main job, from the policy to the program's status.
 func (f *runFlags) run(ctx context.Context, argv []string) (int, error) {
 	begin := time.Now()
-	if err := harden(); err != nil {
-		return 0, err
-	}
 	// A start makes some megabytes of garbage within milliseconds, and every
 	// collection would make the user wait.
 	collect := debug.SetGCPercent(-1)
 	f.started = func() { debug.SetGCPercent(collect) }
 	defer f.started()
-	capture, err := captureOf(f.capture)
+	r, err := f.runner(ctx, argv)
 	if err != nil {
 		return 0, err
+	}
+	defer r.ahead.Close()
+	code, err := r.session(ctx)
+	if err == nil && (f.verbose || r.interactive && !f.quiet) && r.recorded {
+		fmt.Fprintln(os.Stderr, r.sess.summary(time.Since(begin)))
+	}
+	return code, err
+}
+
+// runner reads the policy and decides what a run of argv is; nothing runs yet
+// but what is needed later and takes its time. The caller closes what was
+// started ahead.
+func (f *runFlags) runner(ctx context.Context, argv []string) (_ *runner, err error) {
+	if err := harden(); err != nil {
+		return nil, err
+	}
+	capture, err := captureOf(f.capture)
+	if err != nil {
+		return nil, err
 	}
 	published, err := parsePublish(f.publish)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	src, err := newSource(f.policyFlags)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var ahead *netns.Ahead
-	if capture != netns.CaptureExplicit {
+	if capture != netns.CaptureExplicit && !f.lazy {
 		ahead = netns.Begin(src.cwd, invoker(src.dirs))
-		defer ahead.Close()
+		defer func() {
+			if err != nil {
+				ahead.Close()
+			}
+		}()
 	}
 	p, err := src.enforced()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := unsupported(p, true); err != nil {
-		return 0, err
+		return nil, err
 	}
 	r := &runner{flags: f, src: src, policy: p, argv: commandOf(p, argv), capture: capture, published: published, ahead: ahead}
 	if r.cwd, err = src.workingFolder(p); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if r.grants, err = grantsOf(p, r.cwd, src.dirs.home, os.Stderr); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := src.noFileToMake(p, r.grants); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := turnable(p, src.dirs.home, r.grants); err != nil {
-		return 0, err
+		return nil, err
 	}
 	if r.isolator, err = chooseIsolator(p, os.Getenv, avoided(r.cwd, r.grants)); err != nil {
-		return 0, err
+		return nil, err
 	}
 	r.hidden = hide(ctx, p, r.cwd, src.dirs.home, r.grants, hidden(src.dirs, src.dirs.home), os.Stderr)
 	r.announce()
 	if err := r.recordApart(); err != nil {
-		return 0, err
+		return nil, err
 	}
 	r.programs = newHostPrograms(r.cwd, r.grants, src.dirs.home)
 	r.git = make(chan []string, 1)
 	r.java = sync.OnceValues(func() ([]string, bool) { return javaStores(src.dirs.home, r.grants) })
 	go func() { r.git <- gitIdentity(ctx, src.dirs.home, r.programs) }() // a process, while the rest is made ready
 	go r.java()
-	code, err := r.session(ctx)
-	if err == nil && (f.verbose || r.interactive && !f.quiet) && r.recorded {
-		fmt.Fprintln(os.Stderr, r.sess.summary(time.Since(begin)))
-	}
-	return code, err
+	return r, nil
 }
 
 // announce says what the user must know before anything runs, and which policy
@@ -160,7 +183,7 @@ func (r *runner) announce() {
 	}
 }
 
-func shell() string {
+func userShell() string {
 	if s := os.Getenv("SHELL"); filepath.IsAbs(s) {
 		return s
 	}

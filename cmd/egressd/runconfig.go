@@ -68,14 +68,13 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 		c.Files = append(c.Files, mount.Entry{Path: insideFile(name), Mode: 0o444})
 	}
 	c.Env = withVariables(<-r.git, c.Env)
-	c.Texts = sync.OnceValues(func() (map[string][]byte, error) {
+	r.texts = func() (map[string][]byte, error) {
 		// Only now, when the helper runs: to start it the process must be open to
 		// others for a moment.
 		if p.HasRules {
-			if r.noSecret = r.sess.arm(ctx, r.sess.now, nil); r.noSecret != nil {
+			if r.inside, r.noSecret = r.sess.armed(ctx); r.noSecret != nil {
 				return nil, r.noSecret
 			}
-			r.inside = r.sess.now.broker.Inside()
 		}
 		roots, err := r.sess.roots()
 		if err != nil {
@@ -86,7 +85,8 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 			texts[insideFile(f.Name)] = f.Data
 		}
 		return texts, err
-	})
+	}
+	c.Texts = sync.OnceValues(r.texts)
 	c.EnvLate = func() []string {
 		env := slices.Concat(r.inside.Env, gitVariables(c.Env, r.inside.Git))
 		for _, f := range r.inside.Files {

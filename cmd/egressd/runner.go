@@ -45,11 +45,12 @@ type runner struct {
 	capture   netns.Capture
 	ahead     *netns.Ahead
 	published []netns.Publish
-	git       chan []string           // the caller's git identity, as variables
-	java      func() ([]string, bool) // what javaStores finds
-	programs  *hostPrograms           // that may be started on the host
-	inside    credbroker.Inside       // what the sandbox sees of credentials
-	noSecret  error                   // why a secret could not be had
+	git       chan []string                     // the caller's git identity, as variables
+	java      func() ([]string, bool)           // what javaStores finds
+	programs  *hostPrograms                     // that may be started on the host
+	inside    credbroker.Inside                 // what the sandbox sees of credentials
+	noSecret  error                             // why a secret could not be had
+	texts     func() (map[string][]byte, error) // of the files that are made inside
 
 	recorded    bool // the record is whole
 	interactive bool
@@ -313,7 +314,7 @@ func (r *runner) openDoors() (func(), error) {
 	if err := r.sess.serve(r.box, "explicit", ""); err != nil {
 		return nil, err
 	}
-	r.sess.names = func(set *rules.Set) error { return r.box.SetNames(set) }
+	r.sess.tellNames(func(set *rules.Set) error { return r.box.SetNames(set) })
 	done := make(chan struct{}, 2)
 	for l, serve := range map[string]func() error{
 		"explicit":    func() error { return r.sess.proxy.ServeProxy(r.box.Explicit()) },

@@ -134,6 +134,8 @@ func (s *session) openLog(c sessionConfig) error {
 
 // serve makes the proxy. names may be nil.
 func (s *session) serve(names proxy.Names, capture, token string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p := s.now.policy
 	var err error
 	s.proxy, err = proxy.New(proxy.Config{
@@ -145,6 +147,26 @@ func (s *session) serve(names proxy.Names, capture, token string) error {
 		},
 	})
 	return err
+}
+
+// tellNames has tell told of the rules of each policy that comes.
+func (s *session) tellNames(tell func(*rules.Set) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.names = tell
+}
+
+// armed is what clients are to see of the credentials in force. The first time
+// it reads their sources.
+func (s *session) armed(ctx context.Context) (credbroker.Inside, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.now.broker == nil {
+		if err := s.arm(ctx, s.now, nil); err != nil {
+			return credbroker.Inside{}, err
+		}
+	}
+	return s.now.broker.Inside(), nil
 }
 
 // close ends the proxy and the record. The reason stands in session_end.

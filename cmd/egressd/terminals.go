@@ -18,9 +18,9 @@ func commandOf(p *policy.Policy, argv []string) []string {
 	case len(argv) > 0:
 		return argv
 	case t == nil:
-		return []string{shell()}
+		return []string{userShell()}
 	case t.Command == "":
-		return append([]string{shell()}, t.Args...)
+		return append([]string{userShell()}, t.Args...)
 	}
 	return append([]string{t.Command}, t.Args...)
 }
