@@ -14,7 +14,7 @@ import (
 )
 
 // oldestBwrap is the first version with --disable-userns.
-var oldestBwrap = [2]int{0, 8}
+var oldestBwrap = []int{0, 8}
 
 // FindBwrap looks bwrap up in path as FindProgram does.
 func FindBwrap(path string, avoid []string) (string, error) {
@@ -79,8 +79,8 @@ func BwrapVersion(ctx context.Context, bwrap string) (string, error) {
 	return version, nil
 }
 
-func olderThan(version string, oldest [2]int) bool {
-	parts := strings.SplitN(version, ".", 3)
+func olderThan(version string, oldest []int) bool {
+	parts := strings.Split(version, ".")
 	for i, want := range oldest {
 		have := 0
 		if i < len(parts) {

@@ -153,6 +153,9 @@ func (s *Session) hearLauncher(ctx context.Context) error {
 		return fmt.Errorf("waiting for the launcher: %w", err)
 	case err != nil || m.Kind != kindHello:
 		s.chain.child.kill()
+		if s.cfg.Firejail != "" {
+			return firejailFailed(ctx, s.cfg.Firejail, s.chain.said.String())
+		}
 		return bwrapFailed(ctx, s.bwrap, s.chain.said.String())
 	}
 	if !stop() {

@@ -13,6 +13,7 @@ const (
 	helperName   = "egressd-helper"
 	idmapName    = "egressd-idmap"
 	launcherWord = "launcher"
+	jailedWord   = "egressd-launcher-in-firejail"
 	programWord  = "program"
 	stageWord    = "stage"
 )
@@ -34,6 +35,10 @@ func takeOver(args []string) (no bool) {
 	case len(args) == 3 && args[0] == launcherPath && args[1] == launcherWord:
 		if fd, err := strconv.Atoi(args[2]); err == nil {
 			launcher(fd)
+		}
+	case len(args) == 3 && args[1] == jailedWord:
+		if fd, err := strconv.Atoi(args[2]); err == nil {
+			jailed(fd)
 		}
 	case len(args) == 2 && args[0] == launcherPath && args[1] == programWord:
 		becomeProgram(os.NewFile(programSpec, "program"), os.NewFile(programErrors, "errors"))

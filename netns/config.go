@@ -54,9 +54,12 @@ type Config struct {
 	Limits  Limits
 	Streams Streams
 	Path    string // PATH of the caller, where bwrap is looked for
-	Ahead   *Ahead `json:"-"` // a helper that was started before; nil: none
-	Publish []Publish
-	Event   func(Event)
+	// Firejail is firejail's file, to be used in the place of bwrap; empty: bwrap.
+	// It goes with no captured network.
+	Firejail string
+	Ahead    *Ahead `json:"-"` // a helper that was started before; nil: none
+	Publish  []Publish
+	Event    func(Event)
 	// Early is called, with capture alone, when the network is up and there is
 	// nothing inside yet, beside the rest of the start: to serve the listeners
 	// and to try them by Dial, Refuses and Resolve (four TCP and two UDP sockets

@@ -78,9 +78,11 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 	if err := s.settle(); err != nil {
 		return nil, err
 	}
-	var err error
-	if s.bwrap, err = FindBwrap(cfg.Path, writable(cfg)); err != nil {
-		return nil, err
+	if cfg.Firejail == "" {
+		var err error
+		if s.bwrap, err = FindBwrap(cfg.Path, writable(cfg)); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.makePlan(); err != nil {
 		return nil, err
@@ -153,6 +155,9 @@ func (s *Session) makePlan() error {
 // build starts the chain as far as the launcher, by the first of the ways that
 // the host allows.
 func (s *Session) build(ctx context.Context) error {
+	if s.cfg.Firejail != "" {
+		return s.try(ctx, s.startFirejail)
+	}
 	if s.cfg.Capture != CaptureExplicit || s.cfg.Network != Captured {
 		err := s.try(ctx, s.startHelper)
 		var idmap *mount.IdmapError
