@@ -116,6 +116,7 @@ func (e *encoder) other(r *Record) {
 		e.text("qtype", r.Qtype)
 	case KindSessionStart, KindReload:
 		e.text("policy", r.Policy)
+		e.some("isolator", r.Isolator)
 	case KindExec, KindFile, KindLeftBehind:
 		if len(r.Argv) > 0 {
 			e.list("argv", r.Argv)

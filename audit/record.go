@@ -112,7 +112,7 @@ type Record struct {
 
 	Qtype    string   // dns: type of the question
 	Argv     []string // exec, left_behind
-	Isolator string   // exec
+	Isolator string   // exec; session_start of a session that runs programs
 	ExitCode *int     // exec, if it ran
 	Counts   Counts   // session_end
 

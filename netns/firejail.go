@@ -1,3 +1,5 @@
+//go:build linux
+
 package netns
 
 import (
@@ -133,9 +135,11 @@ func firejailFailed(ctx context.Context, path, said string) error {
 	if _, err := FirejailVersion(ctx, path); err != nil {
 		return err
 	}
-	lines := strings.FieldsFunc(said, func(r rune) bool { return r == '\n' })
-	for i, l := range lines {
-		lines[i] = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(l), "Error: "), ".")
+	var lines []string
+	for l := range strings.Lines(said) {
+		if l = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(l), "Error: "), "."); l != "" {
+			lines = append(lines, l)
+		}
 	}
 	if said = strings.Join(lines, "; "); said == "" {
 		said = "it said nothing"
@@ -144,7 +148,14 @@ func firejailFailed(ctx context.Context, path, said string) error {
 }
 
 // jailed is the launcher in firejail: it puts itself under the filter first.
+// firejail that finds no thread of the kernel among the first processes takes
+// itself for one in a sandbox, as in every container, and then starts programs
+// without one.
 func jailed(fd int) {
+	if set, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || set != 1 {
+		fmt.Fprintln(os.Stderr, "it takes this host for a sandbox and adds none, as in every container")
+		return
+	}
 	if err := filterSelf(); err != nil {
 		fmt.Fprintf(os.Stderr, "filtering system calls: %v\n", err)
 		return

@@ -19,6 +19,9 @@ import (
 
 const launcherPath = mount.LauncherPath
 
+// ownImage is this binary, also where no name leads to it, as in firejail.
+const ownImage = "/proc/self/exe"
+
 // launcher is the first process inside: no capability, all of bwrap's view,
 // and one control to egressd. It makes what can only be made inside, starts
 // the program when it is told, says how it fares, and ends with it. When
@@ -236,7 +239,7 @@ func (l *launched) launchLimited() (int, error) {
 	}
 	defer func() { _ = read.Close() }()
 	files := append(append([]*os.File{}, l.streams...), l.spec, write)
-	pid, err := syscall.ForkExec(launcherPath, []string{launcherPath, programWord}, attributes([]string{}, files, l.slave))
+	pid, err := syscall.ForkExec(ownImage, []string{launcherPath, programWord}, attributes([]string{}, files, l.slave))
 	_ = write.Close()
 	if err != nil {
 		return 0, fmt.Errorf("starting the program: %w", err)

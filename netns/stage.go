@@ -35,7 +35,7 @@ func newStage() (*stage, error) {
 		return nil, errors.Join(err, c.close())
 	}
 	defer func() { _ = null.Close() }()
-	pid, err := syscall.ForkExec(launcherPath, []string{launcherPath, stageWord}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec(ownImage, []string{launcherPath, stageWord}, &syscall.ProcAttr{
 		Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true},
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()},
 	})

@@ -2,9 +2,7 @@ package main
 
 import (
 	"errors"
-	"runtime"
 
-	"github.com/egressd/egressd/netns"
 	"github.com/egressd/egressd/netns/mount"
 	"github.com/egressd/egressd/policy"
 )
@@ -34,44 +32,13 @@ func (i isolator) bare() bool { return i.kind == policy.BackendNone }
 // in avoid, which are folders that a sandbox can write or that came with a
 // repository. The error of a host that has none is an *netns.Unavailable.
 func chooseIsolator(p *policy.Policy, env func(string) string, avoid []string) (isolator, error) {
-	s := p.Sandbox
 	if env(unsafeVariable) == "1" {
 		return withoutSandbox(p)
 	}
-	switch s.Type {
-	case policy.BackendNone:
+	if p.Sandbox.Type == policy.BackendNone {
 		return isolator{kind: policy.BackendNone, warning: "there is NO sandbox (sandbox.type: none): the program may do whatever you may"}, nil
-	case policy.BackendFirejail:
-		path, err := netns.FindFirejail(env("PATH"), avoid)
-		return isolator{kind: policy.BackendFirejail, program: path}, err
-	case policy.BackendBwrap:
-		return findBwrap(p, env("PATH"), avoid)
-	case policy.BackendSeatbelt:
-		if runtime.GOOS != "darwin" {
-			return isolator{}, &netns.Unavailable{Problem: "darwin_seatbelt is of macOS alone", Advice: "leave sandbox.type out, which is the platform's own"}
-		}
-		return isolator{kind: policy.BackendSeatbelt}, nil
 	}
-	return isolator{}, &netns.Unavailable{Problem: "egressd has no sandbox for " + runtime.GOOS,
-		Advice: "run it on Linux, or name sandbox.type"}
-}
-
-// findBwrap looks for bwrap, and for firejail where the policy leaves it open
-// and firejail can do what it asks.
-func findBwrap(p *policy.Policy, path string, avoid []string) (isolator, error) {
-	at, err := netns.FindBwrap(path, avoid)
-	if err == nil {
-		return isolator{kind: policy.BackendBwrap, program: at}, nil
-	}
-	if p.Sandbox.TypeGiven || p.HasRules || len(p.Credentials) > 0 {
-		return isolator{}, err
-	}
-	at, second := netns.FindFirejail(path, avoid)
-	if second != nil {
-		return isolator{}, &netns.Unavailable{Problem: "neither bwrap nor firejail is installed",
-			Advice: "install the package bubblewrap, version 0.8 or newer"}
-	}
-	return isolator{kind: policy.BackendFirejail, program: at, warning: "bwrap is not installed: firejail keeps the program apart"}, nil
+	return platformIsolator(p, env("PATH"), avoid)
 }
 
 // withoutSandbox refuses what only a sandbox can give.

@@ -11,6 +11,7 @@ import (
 	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/netns"
 	"github.com/egressd/egressd/netns/mount"
+	"github.com/egressd/egressd/policy"
 )
 
 // invoker is whose run it is, where egressd was started by sudo.
@@ -41,6 +42,9 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	}
 	if r.fork != "" {
 		c.Forked, c.ForkAt = r.cwd, r.fork
+	}
+	if r.isolator.kind == policy.BackendFirejail {
+		c.Firejail = r.isolator.program
 	}
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, sourceVariables(p.Credentials), visibleIn(r.grants))
 	c.Env = withVariables(c.Env, terminalVariables(p.Terminal))

@@ -130,6 +130,13 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 	}
 	defer removeFork()
 	defer r.clearForks(ctx)()
+	if r.isolator.bare() {
+		defer r.tellProblem()
+		if code, err = r.runBare(ctx); err == nil {
+			reason = "exit"
+		}
+		return code, err
+	}
 	config, err := r.config(ctx)
 	if err != nil {
 		return 0, err
@@ -141,9 +148,7 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 	}
 	defer func() {
 		e := r.streams.Close()
-		if r.problem != "" {
-			fmt.Fprintf(os.Stderr, "egressd: %s\n", plainText(r.problem))
-		}
+		r.tellProblem()
 		if e != nil {
 			fmt.Fprintf(os.Stderr, "egressd: %s\n", plainText(e.Error()))
 			if code == 0 {
@@ -187,10 +192,18 @@ func (r *runner) leaked(credential string) {
 
 // startRecord is what session_start says beyond what every one does.
 func (r *runner) startRecord() audit.Record {
+	start := audit.Record{Isolator: r.isolator.kind}
 	if r.policy.Unfiltered() {
-		return audit.Record{Reason: "unfiltered"}
+		start.Reason = "unfiltered"
 	}
-	return audit.Record{}
+	return start
+}
+
+// tellProblem says why the program was not started.
+func (r *runner) tellProblem() {
+	if r.problem != "" {
+		fmt.Fprintf(os.Stderr, "egressd: %s\n", plainText(r.problem))
+	}
 }
 
 // live serves the sandbox while its program runs.

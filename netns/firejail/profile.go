@@ -64,6 +64,7 @@ func Profile(p mount.Plan, h Host) (text []byte, notes []string, err error) {
 	}
 	w.etc()
 	w.tops()
+	w.forRoot()
 	for _, b := range p.Base {
 		if b.Target == "" {
 			w.path("read-only", b.Path)
@@ -111,16 +112,16 @@ func plain(path string) bool {
 			return false
 		}
 	}
-	return strings.TrimSpace(path) == path && !strings.Contains(path, "..")
+	return strings.HasPrefix(path, "/") && strings.TrimSpace(path) == path && !strings.Contains(path, "..")
 }
 
 // notes say in few words what the user would wonder about.
 func (w *writer) notes() []string {
-	out := []string{"firejail: the names of the host's folders in / can be seen, /etc is a copy of the host's, /var is empty"}
+	out := "firejail shows the names of the host's folders in /, a copy of its /etc, and an empty /var"
 	if w.masks > 0 {
-		out = append(out, "firejail: what is hidden cannot be read, but does not read as empty")
+		out += "; what is hidden cannot be read, but does not read as empty"
 	}
-	return out
+	return []string{out}
 }
 
 // etc lists what of the host's /etc is shown: the names that every sandbox
@@ -136,7 +137,7 @@ func (w *writer) etc() {
 		}
 	}
 	slices.Sort(names)
-	names = slices.DeleteFunc(slices.Compact(names), func(n string) bool { return !plain(n) })
+	names = slices.DeleteFunc(slices.Compact(names), func(n string) bool { return !plain("/" + n) })
 	w.add("private-etc " + strings.Join(names, ","))
 }
 
@@ -150,7 +151,7 @@ func (w *writer) tops() {
 		case r.Path == "/":
 			w.refuse(r.Path, "it cannot be granted as a whole")
 		case r.Source != r.Path:
-			w.refuse(r.Path, "a folder of the host cannot be shown under another name (home)")
+			w.refuse(r.Path, "a folder of the host cannot be shown under another name (home, fork)")
 		case slices.Contains([]string{"dev", "proc", "sys", "etc", "run"}, top):
 			w.refuse(r.Path, "a grant there cannot be told apart from what is firejail's")
 		}
@@ -174,6 +175,9 @@ func (w *writer) top(name string, granted []string) {
 		}
 	case len(granted) > 0:
 		for _, g := range granted {
+			if mount.Below(g, "/var/tmp") {
+				w.add("keep-var-tmp") // else it is covered before anything in it is allowed
+			}
 			if !slices.ContainsFunc(granted, func(o string) bool { return o != g && mount.Below(g, o) }) {
 				w.path("whitelist", g)
 			}
@@ -184,7 +188,7 @@ func (w *writer) top(name string, granted []string) {
 		w.path("whitelist", w.host.Resolv)
 	case name == "run", name == "var":
 		w.add("whitelist " + path + nothing)
-	case mount.Below(w.host.Home, path): // private, see home
+	case w.plan.Home == w.host.Home && mount.Below(w.host.Home, path): // private, see home
 	default:
 		w.path("blacklist", path)
 	}
@@ -209,6 +213,28 @@ func (w *writer) home(granted map[string][]string) {
 	default:
 		w.refuse(home, fmt.Sprintf("HOME can only be private where it is the account's own, %s", w.host.Home))
 	}
+}
+
+// forRoot makes the host read-only for a program with uid 0 of the host, which
+// needs no capability to write to what is root's: /, firejail's own folder, in
+// which the files of other sandboxes lie, and the kernel's settings in /proc.
+// What is this sandbox's own is made writable again.
+func (w *writer) forRoot() {
+	if !w.host.Root {
+		return
+	}
+	w.add("read-only /")
+	w.add("read-only /run/firejail")
+	w.add("read-write /run/firejail/mnt")
+	for _, path := range mount.KernelSettings() {
+		w.add("read-only " + path)
+	}
+	for _, f := range w.plan.Fresh {
+		if f.Path != "/var/tmp" {
+			w.path("read-write", f.Path)
+		}
+	}
+	w.add("read-write /dev/shm")
 }
 
 // root says one grant, and what is read-only or hidden in it. The order is that
@@ -246,7 +272,7 @@ func (w *writer) write(r *mount.Root) {
 	for _, o := range w.plan.Roots {
 		inside = inside || o.Path != r.Path && !o.Write && mount.Below(r.Path, o.Path)
 	}
-	if inside || first(r.Path) == "var" { // firejail's own /var is read-only
+	if w.host.Root || inside || first(r.Path) == "var" { // firejail's own /var is read-only
 		w.path("read-write", r.Path)
 	}
 }

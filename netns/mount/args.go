@@ -97,6 +97,10 @@ var kernelSettings = []string{
 	"/proc/mtrr", "/proc/dynamic_debug", "/proc/latency_stats", "/proc/asound", "/proc/driver",
 }
 
+// KernelSettings are the parts of /proc that no namespace divides; not every
+// kernel has all of them.
+func KernelSettings() []string { return slices.Clone(kernelSettings) }
+
 // heldProc makes them read-only. Not every kernel has all of them, but each
 // has /proc/sys: without it the sandbox does not start.
 func heldProc() []string {
