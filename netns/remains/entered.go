@@ -56,20 +56,20 @@ func repositoryAround(folder string) string {
 // indexOf reads the index of the repository in a folder. A .git that is no
 // folder is not followed.
 func indexOf(folder string) *index {
-	dir, err := openRoot(filepath.Join(folder, ".git"))
+	d, err := openRoot(filepath.Join(folder, ".git"))
 	if err != nil {
 		return &index{}
 	}
-	defer func() { _ = dir.Close() }()
-	if _, there := identityAt(dir, "index"); !there {
+	defer d.close()
+	if _, there := d.at("index"); !there {
 		return &index{known: true}
 	}
-	text, _, err := read(dir, "index", indexMost)
+	text, _, err := d.read("index", indexMost)
 	if err != nil {
 		return &index{}
 	}
 	sum := sha1.Size
-	if config, _, err := read(dir, "config", gitText); err == nil && bytes.Contains(bytes.ToLower(config), []byte("sha256")) {
+	if config, _, err := d.read("config", gitText); err == nil && bytes.Contains(bytes.ToLower(config), []byte("sha256")) {
 		sum = sha256.Size
 	}
 	links, err := gitlinks(text, sum)

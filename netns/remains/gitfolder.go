@@ -1,7 +1,7 @@
 package remains
 
 import (
-	"os"
+	"io/fs"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -15,43 +15,51 @@ const (
 // gitTree is what of a git folder runs or says what runs, by its path in it.
 type gitTree map[string]identity
 
-// gitAt looks at a git folder.
-func gitAt(dir *os.File) gitTree {
-	t, left := gitTree{}, gitFolders
-	t.folder(dir, "", &left)
-	return t
+// gitBound is what of the bound is left, and whether it was hit.
+type gitBound struct {
+	left int
+	hit  bool
+}
+
+// gitAt looks at a git folder. whole is false where it holds more than is looked
+// at.
+func gitAt(d dir) (t gitTree, whole bool) {
+	t = gitTree{}
+	b := gitBound{left: gitFolders}
+	t.folder(d, "", &b)
+	return t, !b.hit
 }
 
 // folder looks at one folder that has settings of its own: a repository's, a
 // worktree's or a submodule's.
-func (t gitTree) folder(dir *os.File, rel string, left *int) {
+func (t gitTree) folder(d dir, rel string, b *gitBound) {
 	for _, name := range []string{"config", "config.worktree", "commondir"} {
-		t.file(dir, rel, name)
+		t.file(d, rel, name)
 	}
-	t.in(dir, rel, "info", "attributes")
-	if objects, err := openFolder(dir, "objects"); err == nil {
+	t.in(d, rel, "info", "attributes")
+	if objects, err := d.folder("objects"); err == nil {
 		t.in(objects, rel+"objects/", "info", "alternates")
-		_ = objects.Close()
+		objects.close()
 	}
 	// A rebase goes on with commands from its list.
 	for _, name := range []string{"rebase-merge", "rebase-apply", "sequencer"} {
-		if id, ok := identityAt(dir, name); ok {
+		if id, ok := d.at(name); ok {
 			t[rel+name] = identity{mode: id.mode} // it is git's to change
 		}
 	}
-	t.hooks(dir, rel)
-	t.below(dir, rel, "worktrees", left, func(d *os.File, at string) { t.folder(d, at, left) })
-	t.below(dir, rel, "modules", left, func(d *os.File, at string) { t.module(d, at, left) })
+	t.hooks(d, rel, b)
+	t.below(d, rel, "worktrees", b, func(d dir, at string) { t.folder(d, at, b) })
+	t.below(d, rel, "modules", b, func(d dir, at string) { t.module(d, at, b) })
 }
 
-func (t gitTree) file(dir *os.File, rel, name string) {
-	if id, ok := identityAt(dir, name); ok {
+func (t gitTree) file(d dir, rel, name string) {
+	if id, ok := d.at(name); ok {
 		t[rel+name] = id
 	}
 }
 
-func (t gitTree) in(dir *os.File, rel, folder, name string) {
-	id, ok := identityAt(dir, folder)
+func (t gitTree) in(d dir, rel, folder, name string) {
+	id, ok := d.at(folder)
 	if !ok {
 		return
 	}
@@ -59,15 +67,15 @@ func (t gitTree) in(dir *os.File, rel, folder, name string) {
 		t[rel+folder] = id
 		return
 	}
-	if d, err := openFolder(dir, folder); err == nil {
+	if d, err := d.folder(folder); err == nil {
 		t.file(d, rel+folder+"/", name)
-		_ = d.Close()
+		d.close()
 	}
 }
 
 // hooks looks at the hooks but for the samples, which git does not run.
-func (t gitTree) hooks(dir *os.File, rel string) {
-	id, ok := identityAt(dir, "hooks")
+func (t gitTree) hooks(d dir, rel string, b *gitBound) {
+	id, ok := d.at("hooks")
 	if !ok {
 		return
 	}
@@ -75,58 +83,60 @@ func (t gitTree) hooks(dir *os.File, rel string) {
 		t[rel+"hooks"] = id
 		return
 	}
-	d, err := openFolder(dir, "hooks")
+	hooks, err := d.folder("hooks")
 	if err != nil {
+		b.hit = true
 		return
 	}
-	defer func() { _ = d.Close() }()
-	entries, _ := d.ReadDir(treeMost)
-	for _, e := range entries {
+	defer hooks.close()
+	whole := hooks.list(treeMost, func(e fs.DirEntry) {
 		if !strings.HasSuffix(e.Name(), ".sample") {
-			t.file(d, rel+"hooks/", e.Name())
+			t.file(hooks, rel+"hooks/", e.Name())
 		}
-	}
+	})
+	b.hit = b.hit || !whole
 }
 
 // module looks at a submodule's folder, or further down where its name has more
 // than one part.
-func (t gitTree) module(dir *os.File, rel string, left *int) {
+func (t gitTree) module(d dir, rel string, b *gitBound) {
 	for _, name := range []string{"config", "HEAD", "commondir"} {
-		if _, ok := identityAt(dir, name); ok {
-			t.folder(dir, rel, left)
+		if _, ok := d.at(name); ok {
+			t.folder(d, rel, b)
 			return
 		}
 	}
-	t.entries(dir, rel, left, func(d *os.File, at string) { t.module(d, at, left) })
+	t.entries(d, rel, b, func(d dir, at string) { t.module(d, at, b) })
 }
 
-func (t gitTree) below(dir *os.File, rel, name string, left *int, do func(*os.File, string)) {
-	id, ok := identityAt(dir, name)
+func (t gitTree) below(d dir, rel, name string, b *gitBound, do func(dir, string)) {
+	id, ok := d.at(name)
 	if !ok {
 		return
 	}
-	d, err := openFolder(dir, name)
+	in, err := d.folder(name)
 	if err != nil { // a link, or closed: whatever it is, it is named if that changes
 		t[rel+name] = id
 		return
 	}
-	defer func() { _ = d.Close() }()
-	t.entries(d, rel+name+"/", left, do)
+	defer in.close()
+	t.entries(in, rel+name+"/", b, do)
 }
 
-func (t gitTree) entries(dir *os.File, rel string, left *int, do func(*os.File, string)) {
-	entries, _ := dir.ReadDir(max(*left, 1))
-	for _, e := range entries {
+func (t gitTree) entries(d dir, rel string, b *gitBound, do func(dir, string)) {
+	whole := d.list(gitFolders, func(e fs.DirEntry) {
 		if !e.IsDir() {
-			continue
-		}
-		if *left--; *left < 0 {
 			return
 		}
-		if d, err := openFolder(dir, e.Name()); err == nil {
-			t[rel+e.Name()] = identity{mode: unix.S_IFDIR}
-			do(d, rel+e.Name()+"/")
-			_ = d.Close()
+		if b.left--; b.left < 0 {
+			b.hit = true
+			return
 		}
-	}
+		if in, err := d.folder(e.Name()); err == nil {
+			t[rel+e.Name()] = identity{mode: unix.S_IFDIR}
+			do(in, rel+e.Name()+"/")
+			in.close()
+		}
+	})
+	b.hit = b.hit || !whole
 }

@@ -2,8 +2,10 @@ package remains
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,71 +29,99 @@ func identityOf(st *unix.Stat_t) identity {
 
 func (i identity) kind() uint32 { return i.mode & unix.S_IFMT }
 
-// identityAt is the identity of a name in a folder; a link is itself.
-func identityAt(dir *os.File, name string) (identity, bool) {
+// dir is an open folder. It is no os.File, which asks the kernel three times as
+// much for each.
+type dir struct {
+	fd   int
+	path string
+}
+
+func (d dir) close() { _ = unix.Close(d.fd) }
+
+// at is the identity of a name in a folder; a link is itself.
+func (d dir) at(name string) (identity, bool) {
 	var st unix.Stat_t
-	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return identity{}, false
 	}
 	return identityOf(&st), true
 }
 
-func identityOfFile(f *os.File) (identity, error) {
+func (d dir) identity() (identity, error) {
 	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return identity{}, fmt.Errorf("looking at %s: %w", f.Name(), err)
+	if err := unix.Fstat(d.fd, &st); err != nil {
+		return identity{}, fmt.Errorf("looking at %s: %w", d.path, err)
 	}
 	return identityOf(&st), nil
 }
 
-// openRoot opens a folder by an absolute path without links.
-func openRoot(path string) (*os.File, error) {
-	at, err := os.Open("/")
+// list hands out at most most names, and says whether these were all.
+func (d dir) list(most int, do func(fs.DirEntry)) (whole bool) {
+	fd, err := unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening the root: %w", err)
+		return false
 	}
-	return openBelow(at, strings.Trim(path, "/"))
+	f := os.NewFile(uintptr(fd), d.path)
+	defer func() { _ = f.Close() }()
+	for most > 0 {
+		entries, err := f.ReadDir(min(most, 1024))
+		for _, e := range entries {
+			do(e)
+		}
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		most -= len(entries)
+	}
+	entries, err := f.ReadDir(1)
+	return len(entries) == 0 && errors.Is(err, io.EOF)
+}
+
+// openRoot opens a folder by an absolute path without links.
+func openRoot(path string) (dir, error) {
+	fd, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return dir{}, fmt.Errorf("opening the root: %w", err)
+	}
+	return openBelow(dir{fd, "/"}, strings.Trim(path, "/"))
 }
 
 // openBelow opens a folder below one that it closes, each from the one before:
 // no link leads away.
-func openBelow(at *os.File, rel string) (*os.File, error) {
+func openBelow(at dir, rel string) (dir, error) {
 	for name := range strings.SplitSeq(rel, "/") {
 		if name == "" || name == "." {
 			continue
 		}
-		next, err := openFolder(at, name)
-		_ = at.Close()
+		next, err := at.folder(name)
+		at.close()
 		if err != nil {
-			return nil, err
+			return dir{}, err
 		}
 		at = next
 	}
 	return at, nil
 }
 
-func openFolder(dir *os.File, name string) (*os.File, error) {
-	return open(dir, name, unix.O_DIRECTORY)
-}
-
-func open(dir *os.File, name string, how int) (*os.File, error) {
-	path := filepath.Join(dir.Name(), name)
-	// Not blocking: it may be a pipe by now.
-	fd, err := unix.Openat(int(dir.Fd()), name, how|unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+func (d dir) folder(name string) (dir, error) {
+	path := filepath.Join(d.path, name)
+	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("opening %s: %w", path, err)
+		return dir{}, fmt.Errorf("opening %s: %w", path, err)
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	return dir{fd, path}, nil
 }
 
 // read reads a regular file of at most most bytes.
-func read(dir *os.File, name string, most int64) ([]byte, identity, error) {
-	f, err := open(dir, name, 0)
+func (d dir) read(name string, most int64) ([]byte, identity, error) {
+	// Not blocking: it may be a pipe by now.
+	fd, err := unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, identity{}, err
+		return nil, identity{}, fmt.Errorf("opening %s: %w", filepath.Join(d.path, name), err)
 	}
+	f := os.NewFile(uintptr(fd), filepath.Join(d.path, name))
 	defer func() { _ = f.Close() }()
-	id, err := identityOfFile(f)
+	id, err := dir{fd, f.Name()}.identity()
 	if err != nil {
 		return nil, id, err
 	}
@@ -109,8 +139,8 @@ const hashed = 256 << 10 // bytes of a file whose content is remembered, at most
 
 // digest is the hash of a small file's bytes, if it is still the one that was
 // seen.
-func digest(dir *os.File, name string, seen identity) (sum [sha256.Size]byte, ok bool) {
-	text, id, err := read(dir, name, hashed)
+func digest(d dir, name string, seen identity) (sum [sha256.Size]byte, ok bool) {
+	text, id, err := d.read(name, hashed)
 	if err != nil || id != seen {
 		return sum, false
 	}

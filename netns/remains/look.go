@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,9 +63,9 @@ func (w *Watch) Look(ctx context.Context, limits Limits) Report {
 		if l.done[path] {
 			continue
 		}
-		if dir, err := openRoot(filepath.Dir(path)); err == nil {
-			l.thing(dir, filepath.Base(path))
-			_ = dir.Close()
+		if d, err := openRoot(filepath.Dir(path)); err == nil {
+			l.thing(d, filepath.Base(path))
+			d.close()
 		}
 	}
 	return Report{Findings: collapse(l.found), Unlooked: l.unlooked}
@@ -105,7 +104,7 @@ func (l *look) miss(path string) {
 // root goes through the folders that were there first, then through new ones,
 // the shallow before the deep.
 func (l *look) root(path string) {
-	dir, err := openRoot(path)
+	d, err := openRoot(path)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENOENT) {
 		return // a file, or gone
 	}
@@ -114,7 +113,7 @@ func (l *look) root(path string) {
 		return
 	}
 	l.base, l.left, l.next = path, cmp.Or(l.limits.Entries, 1<<40), nil
-	l.known(dir, 0)
+	l.known(d, 0)
 	for len(l.next) > 0 {
 		f := l.next[0]
 		l.next = l.next[1:]
@@ -125,7 +124,7 @@ func (l *look) root(path string) {
 		}
 		top, err := openRoot(path)
 		if err == nil {
-			dir, err = openBelow(top, f.rel)
+			d, err = openBelow(top, f.rel)
 		}
 		if err != nil {
 			if !errors.Is(err, unix.ENOENT) {
@@ -133,68 +132,58 @@ func (l *look) root(path string) {
 			}
 			continue
 		}
-		l.names(dir, f.top, 0)
-		_ = dir.Close()
+		l.names(d, f.top, 0)
+		d.close()
 	}
 }
 
 // known looks at a folder that was there, and closes it.
-func (l *look) known(dir *os.File, depth int) {
-	defer func() { _ = dir.Close() }()
-	path := dir.Name()
+func (l *look) known(d dir, depth int) {
+	defer d.close()
+	path := d.path
 	was := l.folders[path]
 	if l.ctx.Err() != nil || depth > lookDepth {
 		l.miss(path)
 		return
 	}
-	now, err := identityOfFile(dir)
+	now, err := d.identity()
 	if err == nil && now.dev == was.Dev && now.ino == was.Ino && now.sec == was.Sec && now.nsec == was.Nsec {
 		for _, name := range l.in[path] {
-			l.thing(dir, name)
+			l.thing(d, name)
 		}
 		for _, name := range l.sub[path] {
-			l.child(dir, name, depth)
+			l.child(d, name, depth)
 		}
 		return
 	}
-	l.names(dir, "", depth)
+	l.names(d, "", depth)
 }
 
-func (l *look) child(dir *os.File, name string, depth int) {
-	next, err := openFolder(dir, name)
+func (l *look) child(d dir, name string, depth int) {
+	next, err := d.folder(name)
 	switch {
 	case err == nil:
 		l.known(next, depth+1)
 	case !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP):
-		l.miss(filepath.Join(dir.Name(), name))
+		l.miss(filepath.Join(d.path, name))
 	}
 }
 
 // names reads a folder that changed, or is new.
-func (l *look) names(dir *os.File, top string, depth int) {
-	path := dir.Name()
+func (l *look) names(d dir, top string, depth int) {
+	path := d.path
 	rel := strings.TrimPrefix(strings.TrimPrefix(path, l.base), "/")
 	var marks gitMarks
 	var folders []string
-	for {
-		if l.left <= 0 {
-			l.miss(path)
-			break
+	whole := d.list(l.left, func(e fs.DirEntry) {
+		l.left--
+		marks.see(e.Name())
+		if l.name(d, rel, e.Name(), top) && e.IsDir() {
+			folders = append(folders, e.Name())
 		}
-		entries, err := dir.ReadDir(min(1024, l.left))
-		l.left -= len(entries)
-		for _, e := range entries {
-			marks.see(e.Name())
-			if l.name(dir, rel, e.Name(), top) && e.IsDir() {
-				folders = append(folders, e.Name())
-			}
-		}
-		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				l.miss(path)
-			}
-			break
-		}
+	})
+	if !whole {
+		l.miss(path)
 	}
 	if _, ok := l.gits[path]; marks.repository() && !ok && !l.things[path].git {
 		l.tell(path, Settings, "a git repository under a name of its own: git run in it takes its settings", "")
@@ -206,7 +195,7 @@ func (l *look) names(dir *os.File, top string, depth int) {
 		switch _, known := l.folders[at]; {
 		case slices.Contains(l.config.Roots, at), l.limits.Unlooked[at]:
 		case known:
-			l.child(dir, name, depth)
+			l.child(d, name, depth)
 		case l.config.Writable(at):
 			l.next = append(l.next, fresh{filepath.Join(rel, name), cmp.Or(top, at)})
 		}
@@ -214,17 +203,17 @@ func (l *look) names(dir *os.File, top string, depth int) {
 }
 
 // name judges one name, and says whether a folder of that name is looked into.
-func (l *look) name(dir *os.File, rel, name, top string) bool {
-	path := filepath.Join(dir.Name(), name)
+func (l *look) name(d dir, rel, name, top string) bool {
+	path := filepath.Join(d.path, name)
 	if _, known := l.gits[path]; known {
 		return false
 	}
 	if _, known := l.things[path]; known {
-		l.thing(dir, name)
+		l.thing(d, name)
 		return true
 	}
 	if isGit(name) {
-		l.repository(dir.Name(), path)
+		l.repository(d.path, path)
 		return false
 	}
 	if by := names[name]; by != "" && !inStore(rel) && l.config.Writable(path) {
@@ -256,14 +245,14 @@ func (g *gitMarks) see(name string) {
 func (g *gitMarks) repository() bool { return g.head && (g.common || g.objects && g.refs) }
 
 // thing compares a name that counts.
-func (l *look) thing(dir *os.File, name string) {
-	path := filepath.Join(dir.Name(), name)
+func (l *look) thing(d dir, name string) {
+	path := filepath.Join(d.path, name)
 	if l.done[path] {
 		return
 	}
 	l.done[path] = true
 	was := l.things[path]
-	now, ok := identityAt(dir, name)
+	now, ok := d.at(name)
 	rank, by := Named, was.by+" runs it, or what it names"
 	if was.git || was.by == byGit {
 		rank = Settings
@@ -277,7 +266,7 @@ func (l *look) thing(dir *os.File, name string) {
 		l.tell(path, rank, "new; "+by, "")
 	case now.kind() == unix.S_IFDIR && was.id.kind() == unix.S_IFDIR:
 		l.tree(path, rank, by)
-	case now == was.id, l.same(dir, name, was.id, now):
+	case now == was.id, l.same(d, name, was.id, now):
 	default:
 		l.tell(path, rank, "changed; "+by, "")
 	}
@@ -305,13 +294,17 @@ func (l *look) tree(path string, rank Rank, by string) {
 
 // gitFolder compares a git folder that was there.
 func (l *look) gitFolder(path string) {
-	dir, err := openRoot(path)
+	d, err := openRoot(path)
 	if err != nil {
 		l.tell(path, Settings, "no folder any more: git goes elsewhere", "")
 		return
 	}
-	defer func() { _ = dir.Close() }()
-	before, now := l.gits[path], gitAt(dir)
+	defer d.close()
+	before := l.gits[path]
+	now, whole := gitAt(d)
+	if !whole {
+		l.miss(path)
+	}
 	fresh := map[string]bool{}
 	for _, at := range sorted(now) {
 		was, ok := before[at]

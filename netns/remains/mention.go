@@ -53,13 +53,13 @@ func (m *mentioning) file(path, folder string) {
 		return
 	}
 	m.read[path] = true
-	// Not os.Open, which waits for ever where a pipe lies.
-	dir, err := os.OpenFile(folder, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	fd, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
 	}
-	defer func() { _ = dir.Close() }()
-	text, _, err := read(dir, filepath.Base(path), gitText)
+	d := dir{fd, folder}
+	defer d.close()
+	text, _, err := d.read(filepath.Base(path), gitText)
 	if err != nil {
 		return
 	}

@@ -2,7 +2,7 @@ package remains
 
 import (
 	"crypto/sha256"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -64,10 +64,17 @@ func New(c Config) *Watch {
 	for _, r := range c.Roots {
 		roots[r] = true
 	}
+	git := map[string]bool{}
+	for _, path := range c.Git {
+		git[path] = true
+	}
 	for _, f := range c.Folders {
+		if below(f.Path, git) {
+			continue // it is compared in its own way
+		}
 		w.folders[f.Path] = f
-		if dir := filepath.Dir(f.Path); !roots[f.Path] {
-			w.sub[dir] = append(w.sub[dir], filepath.Base(f.Path))
+		if d := filepath.Dir(f.Path); !roots[f.Path] {
+			w.sub[d] = append(w.sub[d], filepath.Base(f.Path))
 		}
 	}
 	for _, path := range c.Named {
@@ -83,6 +90,16 @@ func New(c Config) *Watch {
 	}
 	go w.sum()
 	return w
+}
+
+// below says that a path is one of the folders or lies in one.
+func below(path string, folders map[string]bool) bool {
+	for at := path; at != "/"; at = filepath.Dir(at) {
+		if folders[at] {
+			return true
+		}
+	}
+	return false
 }
 
 // add remembers how a name is now. A folder counts with all that is in it, and
@@ -112,13 +129,13 @@ func (w *Watch) add(path string, t thing) {
 // git remembers a git folder, or the file that stands for one, and what its
 // settings name.
 func (w *Watch) git(path string) {
-	dir, err := openRoot(path)
+	d, err := openRoot(path)
 	if err != nil {
 		w.add(path, thing{by: byGit, git: true})
 		return
 	}
-	defer func() { _ = dir.Close() }()
-	w.gits[path] = gitAt(dir)
+	defer d.close()
+	w.gits[path], _ = gitAt(d)
 	for _, n := range Mentioned(path, w.config.Settings, w.config.Home) {
 		real := n.Path
 		if r, err := filepath.EvalSymlinks(n.Path); err == nil {
@@ -141,28 +158,28 @@ func (w *Watch) sum() {
 		if left--; left < 0 {
 			return
 		}
-		dir, err := openRoot(filepath.Dir(path))
+		d, err := openRoot(filepath.Dir(path))
 		if err != nil {
 			continue
 		}
-		if sum, ok := digest(dir, filepath.Base(path), t.id); ok {
+		if sum, ok := digest(d, filepath.Base(path), t.id); ok {
 			w.sums[path] = sum
 		}
-		_ = dir.Close()
+		d.close()
 	}
 }
 
 // same says that a file which changed has the bytes and the mode of before.
-func (w *Watch) same(dir *os.File, name string, before, now identity) bool {
+func (w *Watch) same(d dir, name string, before, now identity) bool {
 	if before.kind() != unix.S_IFREG || now.mode != before.mode || now.size != before.size {
 		return false
 	}
 	<-w.summed
-	old, ok := w.sums[filepath.Join(dir.Name(), name)]
+	old, ok := w.sums[filepath.Join(d.path, name)]
 	if !ok {
 		return false
 	}
-	sum, ok := digest(dir, name, now)
+	sum, ok := digest(d, name, now)
 	return ok && sum == old
 }
 
@@ -171,37 +188,36 @@ type tree map[string]identity
 
 // treeAt looks at a folder. whole is false where it holds more than is looked at.
 func treeAt(path string) (t tree, whole bool) {
-	dir, err := openRoot(path)
+	d, err := openRoot(path)
 	if err != nil {
 		return nil, false
 	}
 	t, left := tree{}, treeMost
-	return t, t.fill(dir, "", &left, treeDepth)
+	return t, t.fill(d, "", &left, treeDepth)
 }
 
-// fill closes dir.
-func (t tree) fill(dir *os.File, rel string, left *int, depth int) (whole bool) {
-	defer func() { _ = dir.Close() }()
+// fill closes d.
+func (t tree) fill(d dir, rel string, left *int, depth int) (whole bool) {
+	defer d.close()
 	if depth == 0 {
 		return false
 	}
-	entries, err := dir.ReadDir(*left + 1)
-	whole = len(entries) <= *left && (err == nil || len(entries) == 0)
-	for _, e := range entries[:min(*left, len(entries))] {
+	whole = true
+	all := d.list(*left, func(e fs.DirEntry) {
 		*left--
 		at := strings.TrimPrefix(rel+"/"+e.Name(), "/")
-		id, ok := identityAt(dir, e.Name())
+		id, ok := d.at(e.Name())
 		if !ok {
-			continue
+			return
 		}
 		if id.kind() != unix.S_IFDIR {
 			t[at] = id
-			continue
+			return
 		}
-		next, err := openFolder(dir, e.Name())
+		next, err := d.folder(e.Name())
 		if err != nil || !t.fill(next, at, left, depth-1) {
 			whole = false
 		}
-	}
-	return whole
+	})
+	return whole && all
 }

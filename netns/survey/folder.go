@@ -89,7 +89,9 @@ func (s *sorter) see(name []byte, k kind) {
 	}
 	// What lies in .git/objects is named by its hash and never run or read as a
 	// config; it would use up the bound.
-	if k != folder || s.inGit && string(name) == "objects" {
+	// Of the rest only dot names and sockets matter here; what git heeds in it is
+	// looked at by whoever holds it.
+	if k != folder || s.inGit && string(name) == "objects" || isGit && !s.config.Recursive && !s.config.Sockets {
 		return
 	}
 	rel := join(s.rel, string(name))
