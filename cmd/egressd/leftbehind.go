@@ -34,7 +34,9 @@ func (r *runner) watchFor(git []string) {
 		return
 	}
 	for _, f := range r.found.Folders {
-		c.Folders = append(c.Folders, remains.Folder(f))
+		if r.canWrite(f.Path) {
+			c.Folders = append(c.Folders, remains.Folder(f))
+		}
 	}
 	r.watch = sync.OnceValue(func() *remains.Watch { return remains.New(c) })
 	go r.watch()
@@ -79,7 +81,7 @@ func (r *runner) leavesIn() func(path string) bool {
 // leftBehind names what the sandbox has left in the folders that it could write
 // and that could run on this host, on stderr and in the record.
 func (r *runner) leftBehind(ctx context.Context) {
-	if r.watch == nil || r.box == nil {
+	if r.watch == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leftTime)

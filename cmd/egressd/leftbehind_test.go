@@ -41,6 +41,8 @@ func TestLeftBehind(t *testing.T) {
 			{name: "an index that cannot be read", setup: repo, run: "git init -q sub; git update-index --split-index 2>/dev/null; mkfifo x; rm -f .git/index; mkfifo .git/index", left: "sub/.git could not be read"},
 			{name: "a file that leads to a repository", setup: repo, run: "mkdir sub; echo gitdir: ../evil >sub/.git", left: "sub/.git new git repository"},
 			{name: "a link to a repository", setup: repo, run: "mkdir sub; ln -s ../evil sub/.git", left: "sub/.git new git repository"},
+			{name: "a repository around what is held", setup: repo, run: "rm -rf .git/HEAD .git/refs 2>/dev/null; mkdir objects refs; echo ref: refs/heads/x >HEAD; echo >config", left: "left behind: .: under a name of its own"},
+			{name: "a repository where there was none", run: "git init -q", left: ".git new git repository: git run here"},
 			{name: "a bare repository", setup: repo, run: "mkdir -p a/b; git init -q --bare a/b/docs; rm -rf a/b/docs/hooks", left: "a/b/docs under a name of its own"},
 			{name: "a folder that becomes one", setup: repo + "mkdir docs; echo >docs/config", run: "cd docs; mkdir objects refs; echo ref: refs/heads/x >HEAD", left: "docs under a name of its own"},
 			{name: "a bare repository by commondir", setup: repo, run: "mkdir d; echo ref: refs/heads/x >d/HEAD; echo ../e >d/commondir", left: "d under a name of its own"},
@@ -75,7 +77,7 @@ func TestLeftBehind(t *testing.T) {
 					}
 				}
 				uid := annUID
-				if i%4 == 1 {
+				if i%4 == 3 {
 					uid = 0
 				}
 				r, _ := gitPlace(t, uid)

@@ -21,6 +21,10 @@ type index struct {
 // repository around it holds as an entry: git status there goes into it and runs
 // what its settings say.
 func (l *look) repository(folder, path string) {
+	if slices.Contains(l.config.Roots, folder) { // where a shell's prompt may ask git
+		l.tell(path, Entered, "a new git repository: git run here takes its settings", "")
+		return
+	}
 	around := repositoryAround(folder)
 	if around == "" {
 		l.tell(path, Settings, "a new git repository: git run in it takes its settings", "")

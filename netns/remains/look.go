@@ -17,7 +17,7 @@ type Rank int
 
 // From what runs by itself to what somebody must start.
 const (
-	Entered  Rank = iota // a repository that git status of another one goes into
+	Entered  Rank = iota // a repository that git status of another one goes into, or at the top of a grant
 	Settings             // settings or hooks of git, a repository
 	Named                // a file that some program runs by its name
 )
@@ -43,7 +43,8 @@ type Limits struct {
 }
 
 const (
-	lookDepth    = 200 // folders below each other
+	lookDepth    = 200     // folders below each other
+	folderMost   = 1 << 20 // names of one folder
 	unlookedMost = 64
 	findingsMost = 4096
 	eachFolder   = 4 // findings that are named one by one in a folder that is new
@@ -175,7 +176,7 @@ func (l *look) names(d dir, top string, depth int) {
 	rel := strings.TrimPrefix(strings.TrimPrefix(path, l.base), "/")
 	var marks gitMarks
 	var folders []string
-	whole := d.list(l.left, func(e fs.DirEntry) {
+	whole := d.list(min(l.left, folderMost), func(e fs.DirEntry) {
 		l.left--
 		marks.see(e.Name())
 		if l.name(d, rel, e.Name(), top) && e.IsDir() {
@@ -186,7 +187,11 @@ func (l *look) names(d dir, top string, depth int) {
 		l.miss(path)
 	}
 	if _, ok := l.gits[path]; marks.repository() && !ok && !l.things[path].git {
-		l.tell(path, Settings, "a git repository under a name of its own: git run in it takes its settings", "")
+		rank := Settings
+		if slices.Contains(l.config.Roots, path) {
+			rank = Entered
+		}
+		l.tell(path, rank, "a git repository under a name of its own: git run in it takes its settings", "")
 		return
 	}
 	slices.Sort(folders)
