@@ -8,10 +8,10 @@ import (
 // This file looks at line breaks as such, which hex and base64 may hold between
 // two digits. Text is full of them, and nearly all are told at a glance.
 
-// lineBreaks looks at each line break that digits may go on across.
-func (r *reader) lineBreaks(from int) {
-	r.findBreaks(from)
-	r.walked = 0
+// lineBreaks looks at each line break between from and end that digits may go on
+// across.
+func (r *reader) lineBreaks(from, end int) {
+	r.findBreaks(from, end)
 	for k := range r.breaks {
 		for _, at := range r.breaks[k] {
 			r.place = int(at)
@@ -22,31 +22,50 @@ func (r *reader) lineBreaks(from int) {
 }
 
 // findBreaks notes the line breaks that are to be looked at, in four parts of
-// p. It searches these in turn: each search begins where the one before ended,
-// and would have to wait for it.
-func (r *reader) findBreaks(from int) {
+// the text. It searches these in turn: each search begins where the one before
+// ended, and would have to wait for it.
+func (r *reader) findBreaks(from, end int) {
 	p := r.p
-	size := (len(p) - from + 3) / 4
-	var rest [4][]byte
-	for k := range rest {
+	size := (end - from + 3) / 4
+	var at, ends [4]int
+	for k := range at {
 		r.breaks[k] = r.breaks[k][:0]
-		rest[k] = p[min(from+k*size, len(p)):min(from+(k+1)*size, len(p))]
+		at[k], ends[k] = min(from+k*size, end), min(from+(k+1)*size, end)
 	}
+	glance := r.set.digits > beforeGlance+aheadGlance
 	for more := true; more; {
 		more = false
-		for k := range rest {
-			n := bytes.IndexByte(rest[k], '\n')
+		for k := range at {
+			n := bytes.IndexByte(p[at[k]:ends[k]], '\n')
 			if n < 0 {
-				rest[k] = nil
+				at[k] = ends[k]
 				continue
 			}
 			more = true
-			rest[k] = rest[k][n+1:]
-			if i := min(from+(k+1)*size, len(p)) - len(rest[k]) - 1; r.mayCross(i) {
+			i := at[k] + n
+			at[k] = i + 1
+			if i == 0 || letterValue[p[i-1]] == 0xFF && p[i-1] != '\r' {
+				continue
+			}
+			if glance && i >= 8 && i+25 <= len(p) && barred(p[i-8:i+25]) {
+				continue
+			}
+			if r.mayCross(i) {
 				r.breaks[k] = append(r.breaks[k], int32(i))
 			}
 		}
 	}
+}
+
+// What stands before and behind a line break between bars that barred saw.
+const beforeGlance, aheadGlance = 7, 23
+
+// barred tells whether there are bars in the 8 bytes before a line break and in
+// the 24 behind it. Then what stands between them is too little for a find, of
+// any secret of a length that is common.
+func barred(p []byte) bool {
+	_ = p[32]
+	return bars(load(p, 0)) != 0 && bars(load(p, 9))|bars(load(p, 17))|bars(load(p, 25)) != 0
 }
 
 // mayCross tells whether the line break at i may stand between two digits of a
@@ -70,17 +89,6 @@ func (r *reader) tooFew(i, behind int) bool {
 	p, least := r.p, r.set.digits
 	if r.set.brief {
 		return false
-	}
-	if i >= 8 && behind+24 <= len(p) { // at a glance, for the most
-		before, n := bars(load(p, i-8)), behind
-		after := bars(load(p, n))
-		for after == 0 && n < behind+16 {
-			n += 8
-			after = bars(load(p, n))
-		}
-		if before != 0 && after != 0 && bits.LeadingZeros64(before)/8+n-behind+bits.TrailingZeros64(after)/8 < least {
-			return true
-		}
 	}
 	n, m := 0, uint64(0)
 	for ; m == 0; i -= 8 {

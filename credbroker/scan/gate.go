@@ -13,22 +13,44 @@ const lookAhead = 16 * 3 * maxEscape
 // one, look at the first: either eight bytes before it are a gram as they stand,
 // or it and what follows spell one. Short secrets, found whole, may have less on
 // either side: for them both sides are joined.
+//
+// It goes by blocks, each of which is in the core's nearest cache while it is
+// looked through for one thing after the other.
 func (r *reader) detect(from, words int) {
-	r.words(words)
-	for _, c := range []byte("%=\\&+") {
-		if c == '+' && !r.set.spaced {
+	var walked [len(leads) + 1]int
+	for at := min(from, words) &^ (block - 1); at < len(r.p); at += block {
+		end := min(at+block, len(r.p))
+		if words < end {
+			r.words(max(at, words), end)
+		}
+		if from >= end {
 			continue
 		}
-		r.escapes(from, c)
+		for k := range leads {
+			if leads[k] != '+' || r.set.spaced {
+				r.walked = walked[k]
+				r.escapes(max(at, from), end, leads[k])
+				walked[k] = r.walked
+			}
+		}
+		r.walked = walked[len(leads)]
+		r.lineBreaks(max(at, from), end)
+		walked[len(leads)] = r.walked
 	}
-	r.lineBreaks(from)
 }
 
-// escapes looks at each place where c stands and is an escape.
-func (r *reader) escapes(from int, c byte) {
-	r.walked = 0
+// block is how many bytes are looked through at a time.
+const block = 16 << 10
+
+// leads are the bytes that may begin an escape; `+` only where a secret holds a
+// space.
+const leads = "%=\\&+"
+
+// escapes looks at each place between from and end where c stands and is an
+// escape.
+func (r *reader) escapes(from, end int, c byte) {
 	for i := from; ; i++ {
-		k := bytes.IndexByte(r.p[i:], c)
+		k := bytes.IndexByte(r.p[i:end], c)
 		if k < 0 {
 			return
 		}

@@ -10,25 +10,25 @@ const wordsRow = 64
 // has been looked up: it may be one of hex or UTF-16, 48 bytes of it.
 const wordsAhead = 64
 
-// words looks up words of p that stand a step apart.
-func (r *reader) words(from int) {
+// words looks up words that begin between from and end and stand a step apart.
+func (r *reader) words(from, end int) {
 	i := from &^ (wordsRow - 1)
 	if r.set.step == 16 {
-		i = r.wideWords(i)
+		i = r.wideWords(i, end)
 	} else {
-		i = r.closeWords(i)
+		i = r.closeWords(i, end)
 	}
-	for step := r.set.step; i+8 <= len(r.p); i += 4 * step {
+	for step := r.set.step; i < end && i+8 <= len(r.p); i += 4 * step {
 		r.row(i, min(4, (len(r.p)-i-8)/step+1))
 	}
 }
 
 // closeWords looks up the words at multiples of a step of 8 or less, from i on,
 // four at a time.
-func (r *reader) closeWords(i int) int {
+func (r *reader) closeWords(i, end int) int {
 	p, step := r.p, r.set.step
 	gate, shift, key := r.set.grams.gate, r.set.grams.shift&63, r.set.grams.key
-	for i+32 <= len(p) {
+	for i < end && i+32 <= len(p) {
 		q := p[i : i+32 : i+32]
 		var a, b, c, d uint64
 		if step == 8 {
@@ -48,10 +48,10 @@ func (r *reader) closeWords(i int) int {
 
 // wideWords looks up each second word from i on and, for hex and UTF-16, each
 // fourth together with the next, as one of 16 bytes.
-func (r *reader) wideWords(i int) int {
+func (r *reader) wideWords(i, end int) int {
 	p, g := r.p, &r.set.grams
 	gate, shift, key, pairKey := g.gate, g.shift&63, g.key, g.pairKey
-	for ; i+wordsRow <= len(p); i += wordsRow {
+	for ; i < end && i+wordsRow <= len(p); i += wordsRow {
 		q := p[i : i+wordsRow : i+wordsRow]
 		a, b, c, d := (load(q, 0)|fold)*key, (load(q, 16)|fold)*key, (load(q, 32)|fold)*key, (load(q, 48)|fold)*key
 		e, f := a+(load(q, 8)|fold)*pairKey, c+(load(q, 40)|fold)*pairKey
