@@ -14,4 +14,5 @@ const (
 	CheckReadOnly CheckKind = "readonly" // no file can be made in the folder Path
 	CheckDevices  CheckKind = "devices"  // no network device but lo
 	CheckRoutes   CheckKind = "routes"   // no route but local ones
+	CheckConfined CheckKind = "confined" // no capability, none to be had, and a filter of system calls that refuses
 )

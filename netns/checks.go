@@ -5,7 +5,10 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -34,6 +37,8 @@ func (c Check) run() error {
 		return checkDevices()
 	case CheckRoutes:
 		return checkRoutes()
+	case CheckConfined:
+		return checkConfined()
 	default:
 		return fmt.Errorf("checking %q: no such check", c.Kind)
 	}
@@ -52,6 +57,31 @@ func checkReadOnly(folder string) error {
 		return nil // a folder that is not there takes none either
 	}
 	return fmt.Errorf("checking that %s takes no write: %w", folder, err)
+}
+
+// checkConfined reads what the kernel says of this process, and tries a call
+// that the filter refuses.
+func checkConfined() error {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return fmt.Errorf("checking privileges: %w", err)
+	}
+	want := map[string]string{"CapPrm": "0000000000000000", "CapEff": "0000000000000000", "CapBnd": "0000000000000000",
+		"NoNewPrivs": "1", "Seccomp": "2"}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		if w, ok := want[name]; ok && strings.TrimSpace(value) != w {
+			return fmt.Errorf("checking privileges: %s is %s, not %s", name, strings.TrimSpace(value), w)
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		return fmt.Errorf("checking privileges: the kernel does not tell of %v", slices.Sorted(maps.Keys(want)))
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, 0, 0); errno != unix.EPERM && errno != unix.ENOSYS {
+		return fmt.Errorf("checking the filter: io_uring_setup is not refused (%w)", errno)
+	}
+	return nil
 }
 
 func checkDevices() error {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/egressd/egressd/netns/mount"
 	"github.com/egressd/egressd/policy"
 )
@@ -41,6 +39,15 @@ func chooseIsolator(p *policy.Policy, env func(string) string, avoid []string) (
 	return platformIsolator(p, env("PATH"), avoid)
 }
 
+// notBare is a policy that nothing but a sandbox can carry out, where
+// unsafeVariable is set.
+type notBare struct{ what string }
+
+func (e *notBare) Error() string { return unsafeVariable + "=1 runs programs bare, and " + e.what }
+
+// Hint is what to do about it.
+func (e *notBare) Hint() string { return "unset it" }
+
 // withoutSandbox refuses what only a sandbox can give.
 func withoutSandbox(p *policy.Policy) (isolator, error) {
 	for _, x := range []struct {
@@ -52,7 +59,7 @@ func withoutSandbox(p *policy.Policy) (isolator, error) {
 		{!p.Sandbox.AllowNetwork, "the policy takes the network away (allow_network: false)"},
 	} {
 		if x.found {
-			return isolator{}, errors.New(unsafeVariable + "=1 runs programs bare, and " + x.what + ": unset it")
+			return isolator{}, &notBare{x.what}
 		}
 	}
 	return isolator{kind: policy.BackendNone, warning: "there is NO sandbox (" + unsafeVariable + "=1): the program may do whatever you may"}, nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"syscall"
 
 	"github.com/egressd/egressd/netns"
@@ -32,3 +33,11 @@ func platformIsolator(p *policy.Policy, path string, avoid []string) (isolator, 
 
 // bareAttributes end a program without a sandbox with egressd.
 func bareAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// isolatorVersion asks the program for its version.
+func isolatorVersion(ctx context.Context, i isolator) (string, error) {
+	if i.kind == policy.BackendFirejail {
+		return netns.FirejailVersion(ctx, i.program)
+	}
+	return netns.BwrapVersion(ctx, i.program)
+}

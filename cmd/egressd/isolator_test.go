@@ -55,7 +55,7 @@ func TestChooseIsolator(t *testing.T) {
 		{"never bare with rules", "sandbox: {egress_rules: []}", both, "1", "", "", "egress_rules", ""},
 		{"never bare by an empty policy", empty, both, "1", "", "", "egress_rules", ""},
 		{"never bare with credentials", "sandbox: {egress_rules: [GET a.test/], credential_proxy: [{type: https_bearer, source: {env: T}, targets: [a.test]}]}",
-			both, "1", "", "", "unset it", ""},
+			both, "1", "", "", "runs programs bare", ""},
 		{"never bare without a network", closed, both, "1", "", "", "allow_network", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -39,3 +39,10 @@ func (c Config) keyring(ctx context.Context, item Keyring) ([]byte, error) {
 	}
 	return value[:n], nil
 }
+
+// KeyringReady says whether there is a keychain to ask; nil: there is one.
+func (c Config) KeyringReady(ctx context.Context) error {
+	c.LookPath = func(string) (string, error) { return security, nil }
+	_, err := c.run(ctx, []string{security, "list-keychains"}, promptPatience)
+	return err
+}

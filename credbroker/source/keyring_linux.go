@@ -80,6 +80,19 @@ func (c Config) keyring(ctx context.Context, item Keyring) ([]byte, error) {
 	return s.Value, nil
 }
 
+// KeyringReady says whether there is a keyring to ask; nil: there is one. No
+// item is looked at, and nobody is asked to unlock it.
+func (c Config) KeyringReady(ctx context.Context) error {
+	k, err := c.bus(ctx)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	var ignored dbus.Variant
+	var session dbus.ObjectPath
+	return k.call(ctx, secretPath, "Service.OpenSession", "plain", dbus.MakeVariant("")).into(&ignored, &session)
+}
+
 // bus is a connection to the session bus.
 type bus struct{ *dbus.Conn }
 
