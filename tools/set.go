@@ -118,7 +118,7 @@ func (s *Set) Call(ctx context.Context, name string, args json.RawMessage) (Resu
 func (s *Set) call(ctx context.Context, name string, args json.RawMessage, record *audit.Record) (Result, error) {
 	k := find(name)
 	if k == nil || k.name == "shell" {
-		record.Kind = audit.KindExec
+		record.Kind, record.Isolator = audit.KindExec, s.cfg.Isolator
 	}
 	if k == nil || !s.granted[name] {
 		if record.Kind == audit.KindExec {

@@ -59,7 +59,7 @@ func (f *runFlags) stand(ctx context.Context, work func(context.Context, *standi
 	s.config.Argv = nil
 	defer r.leftBehind(context.WithoutCancel(ctx))
 	r.sess.exposed = exposure(s.config, r.src.dirs.home)
-	s.shell = &shell.Session{Executor: s.executor()}
+	s.shell = &shell.Session{Executor: s.executor(), Grace: 5 * time.Second}
 	defer func() {
 		if e := s.shell.Dispose(context.WithoutCancel(ctx)); e != nil {
 			logger.Warn("closing the sandbox", "err", e)

@@ -10,7 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"time"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,10 +20,6 @@ import (
 // maxLine is how many bytes a message may have: the arguments of a call, 32
 // MiB at most, and what is around them.
 const maxLine = 33 << 20
-
-// lastCalls is how long the calls may still take that run when the client has
-// closed its end.
-const lastCalls = 2 * time.Second
 
 // Server serves a set of tools.
 type Server struct {
@@ -40,8 +36,9 @@ type Server struct {
 // stream and may leave a Read of in behind.
 func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	calls, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
 	defer cancel()
-	in = &ending{in, func() { time.AfterFunc(lastCalls, cancel) }}
 	server := mcp.NewServer(&mcp.Implementation{Name: "egressd", Version: s.Version}, &mcp.ServerOptions{
 		Logger:       s.Log,
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
@@ -51,43 +48,26 @@ func (s *Server) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 			return s.call(ctx, r), nil
 		})
 	}
-	server.AddReceivingMiddleware(s.answerAll(calls))
-	err := server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: open{out}, MaxLineLength: maxLine})
+	server.AddReceivingMiddleware(s.answerAll(calls, &running))
+	err := server.Run(ctx, &patient{mcp.IOTransport{Reader: io.NopCloser(in), Writer: open{out}, MaxLineLength: maxLine}, cancel})
 	if err == nil || errors.Is(err, io.EOF) || ctx.Err() != nil {
 		return nil
 	}
 	return fmt.Errorf("serving tools: %w", err)
 }
 
-// ending is a stream whose end is told.
-type ending struct {
-	io.Reader
-	tell func()
-}
-
-func (e *ending) Read(p []byte) (int, error) {
-	n, err := e.Reader.Read(p)
-	if err != nil {
-		e.tell()
-	}
-	return n, err
-}
-
-// open is a stream that is not the transport's to close.
-type open struct{ io.Writer }
-
-func (open) Close() error { return nil }
-
 // answerAll has every call of a tool judged by the set: the library would
 // answer for a name it does not know, and nobody would record it. The end of
 // calls cancels them; that of the connection alone would not.
-func (s *Server) answerAll(calls context.Context) mcp.Middleware {
+func (s *Server) answerAll(calls context.Context, running *sync.WaitGroup) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			r, ok := req.(*mcp.CallToolRequest)
 			if !ok {
 				return next(ctx, method, req)
 			}
+			running.Add(1)
+			defer running.Done()
 			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
 			defer context.AfterFunc(calls, cancel)()
