@@ -200,11 +200,15 @@ func sourcesOf(e credbroker.Entry) []*credbroker.Source {
 // exposure refuses policies by which a secret would lie in what a sandbox that
 // runs was given: masks are hung at its start, and its variables are set.
 func exposure(c netns.Config, home string) func(*policy.Policy) error {
+	shown := c.Grants
+	if c.HomeSource != "" {
+		shown = append(slices.Clone(shown), mount.Grant{Path: c.HomeSource, Write: true})
+	}
 	shows := func(path string) bool {
-		return !slices.Contains(c.Hidden, path) && slices.ContainsFunc(c.Grants, func(g mount.Grant) bool { return within(path, g.Path) })
+		return !slices.Contains(c.Hidden, path) && slices.ContainsFunc(shown, func(g mount.Grant) bool { return within(path, g.Path) })
 	}
 	return func(p *policy.Policy) error {
-		if err := turnable(p, home, c.Grants); err != nil {
+		if err := turnable(p, home, shown); err != nil {
 			return err
 		}
 		for _, file := range secretFiles(p, home) {

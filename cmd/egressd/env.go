@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/egressd/egressd/ca"
+	"github.com/egressd/egressd/netns/mount"
 )
 
 // passed are the variables of the caller that a program inside may see,
@@ -79,8 +80,15 @@ func withVariables(env, more []string) []string {
 func visiblePath(path string, visible func(string) bool) string {
 	var keep []string
 	for _, dir := range filepath.SplitList(path) {
-		if filepath.IsAbs(dir) && visible(dir) && !slices.Contains(keep, dir) {
-			keep = append(keep, dir)
+		if !filepath.IsAbs(dir) || !visible(dir) {
+			continue
+		}
+		// The name may be a link that is not there inside: then what it leads to
+		// counts. The launcher takes out what does not exist.
+		for _, d := range []string{dir, realPath(dir)} {
+			if d != "" && (d == dir || !mount.InBase(d)) && !slices.Contains(keep, d) {
+				keep = append(keep, d)
+			}
 		}
 	}
 	return strings.Join(keep, ":")

@@ -33,7 +33,7 @@ func (r *runner) gitFolders(found []string) gitParts {
 			g.see(git)
 		}
 	}
-	for _, grant := range r.grants {
+	for _, grant := range r.reach() {
 		if r.forked(grant.Path) {
 			continue // nothing of a copy comes back
 		}
@@ -209,7 +209,7 @@ func (r *runner) canWrite(path string) bool {
 		return false
 	}
 	best, write := "", false
-	for _, g := range r.grants {
+	for _, g := range r.reach() {
 		if within(path, g.Path) && len(g.Path) > len(best) {
 			best, write = g.Path, g.Write
 		}

@@ -25,7 +25,7 @@ func (r *runner) watchFor(git []string) {
 	c := remains.Config{
 		Named: r.found.Named, Git: git, Writable: r.leavesIn(), Settings: gitSettings(r.src.dirs.home), Home: r.src.dirs.home,
 	}
-	for _, g := range r.grants {
+	for _, g := range r.reach() {
 		if g.Write && !r.forked(g.Path) {
 			c.Roots = append(c.Roots, g.Path)
 		}

@@ -134,24 +134,33 @@ func (f *runFlags) runner(ctx context.Context, argv []string) (_ *runner, err er
 	if r.grants, err = grantsOf(p, r.cwd, src.dirs.home, os.Stderr); err != nil {
 		return nil, err
 	}
-	if err := src.noFileToMake(p, r.grants); err != nil {
+	if err := r.enterHome(); err != nil {
 		return nil, err
 	}
-	if err := turnable(p, src.dirs.home, r.grants); err != nil {
+	if err := src.noFileToMake(p, r.reach()); err != nil {
 		return nil, err
 	}
-	if r.isolator, err = chooseIsolator(p, os.Getenv, avoided(r.cwd, r.grants)); err != nil {
+	if err := turnable(p, src.dirs.home, r.reach()); err != nil {
 		return nil, err
 	}
-	r.hidden = hide(ctx, p, r.cwd, src.dirs.home, r.grants, hidden(src.dirs, src.dirs.home), os.Stderr)
+	if r.isolator, err = chooseIsolator(p, os.Getenv, avoided(r.cwd, r.reach())); err != nil {
+		return nil, err
+	}
+	r.hidden = hide(ctx, p, r.cwd, src.dirs.home, r.reach(), hidden(src.dirs, src.dirs.home), os.Stderr)
 	r.announce()
 	if err := r.recordApart(); err != nil {
 		return nil, err
 	}
-	r.programs = newHostPrograms(r.cwd, r.grants, src.dirs.home)
+	r.programs = newHostPrograms(r.cwd, r.reach(), src.dirs.home)
 	r.git = make(chan []string, 1)
 	r.java = sync.OnceValues(func() ([]string, bool) { return javaStores(src.dirs.home, r.grants) })
-	go func() { r.git <- gitIdentity(ctx, src.dirs.home, r.programs) }() // a process, while the rest is made ready
+	go func() { // a process, while the rest is made ready
+		if r.home != "" {
+			r.git <- nil // that home has settings of its own
+			return
+		}
+		r.git <- gitIdentity(ctx, src.dirs.home, r.programs)
+	}()
 	go r.java()
 	return r, nil
 }

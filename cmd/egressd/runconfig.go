@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,9 @@ func invoker(d dirs) netns.Invoker {
 // config is the sandbox as the policy wants it.
 func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	p, d := r.policy, r.src.dirs
+	if p.Fork && r.fork == "" {
+		return netns.Config{}, errors.New("there is no copy of the working folder to show")
+	}
 	hide, err := r.hidden()
 	if err != nil {
 		return netns.Config{}, err
@@ -36,7 +40,7 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 		Argv: r.argv, Cwd: r.cwd, Grants: r.grants, GrantNames: grantNames(p, r.cwd, d.home), AllowHidden: p.Sandbox.AllowHidden,
 		Hidden: r.inFork(slices.Concat(hidden(d, d.home), secretFiles(p, d.home), git.links)),
 		Masks:  hide.masks, Dots: hide.dots,
-		ReadOnly: r.inFork(append(r.src.readOnly(p, r.cwd), git.list...)), Home: d.home, Scratch: p.StartInScratch,
+		ReadOnly: r.inFork(append(r.src.readOnly(p, r.cwd), git.list...)), Home: d.home, HomeSource: r.home, Scratch: p.StartInScratch,
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
 		Invoker: invoker(d), Ahead: r.ahead,
 	}
@@ -46,7 +50,7 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	if r.isolator.kind == policy.BackendFirejail {
 		c.Firejail = r.isolator.program
 	}
-	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, sourceVariables(p.Credentials), visibleIn(r.grants))
+	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, sourceVariables(p.Credentials), r.visible())
 	c.Env = withVariables(c.Env, terminalVariables(p.Terminal))
 	stores, loose := r.java()
 	c.Files = trustFiles(stores)

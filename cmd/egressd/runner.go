@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -41,6 +39,7 @@ type runner struct {
 	found     survey.Found           // what lies in the grants
 	watch     func() *remains.Watch  // how it was at the start; nil without writable grants
 	fork      string                 // the copy of cwd that the program works on; empty for none
+	home      string                 // the host\'s folder that HOME is; empty for a private one
 	isolator  isolator
 	capture   netns.Capture
 	ahead     *netns.Ahead
@@ -79,7 +78,7 @@ func (r *runner) recordApart() error {
 	if file == "" {
 		return nil
 	}
-	for _, g := range r.grants {
+	for _, g := range r.reach() {
 		for _, path := range append(placesOf(file), file) {
 			if g.Write && within(path, g.Path) {
 				return fmt.Errorf("%s %s lies in %s, which the sandbox may write: name another folder", name, file, g.Path)
@@ -100,7 +99,7 @@ func (r *runner) say(text string) {
 // nothing there is run on the host.
 func (r *runner) writable() []string {
 	list := []string{r.cwd}
-	for _, g := range r.grants {
+	for _, g := range r.reach() {
 		if g.Write {
 			list = append(list, g.Path)
 		}
@@ -274,26 +273,6 @@ func (r *runner) signals(ctx context.Context, in <-chan os.Signal, ended <-chan 
 			}
 		}
 	}
-}
-
-// advice helps where a program that is on the host is not there inside.
-func (r *runner) advice(no *netns.NotStarted) string {
-	if no.Code != 127 || filepath.Base(r.argv[0]) != r.argv[0] {
-		return ""
-	}
-	file, err := exec.LookPath(r.argv[0])
-	if err != nil {
-		return ""
-	}
-	dirs := []string{filepath.Dir(file)}
-	if real := realPath(file); real != "" && filepath.Dir(real) != dirs[0] {
-		dirs = append(dirs, filepath.Dir(real))
-	}
-	dirs = slices.DeleteFunc(dirs, visibleIn(r.grants))
-	if len(dirs) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; on this host it is %s: grant its folder with read_paths: %q", file, dirs)
 }
 
 // event records what happens inside and acts on a program that stopped.

@@ -22,6 +22,7 @@ import (
 type standing struct {
 	*runner
 	config netns.Config
+	start  string // the folder where commands start
 	shell  *shell.Session
 	end    context.CancelFunc // ends the session's work
 	leaks  atomic.Bool        // a leak has ended it
@@ -53,7 +54,16 @@ func (f *runFlags) stand(ctx context.Context, work func(context.Context, *standi
 			err = errors.Join(err, fmt.Errorf("closing the session: %w", e))
 		}
 	}()
+	removeFork, err := r.makeFork(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer removeFork()
+	defer r.clearForks(ctx)()
 	if s.config, err = r.config(ctx); err != nil {
+		return 0, err
+	}
+	if s.start, err = s.startsIn(); err != nil {
 		return 0, err
 	}
 	s.config.Argv = nil
@@ -82,12 +92,25 @@ func (f *runFlags) stand(ctx context.Context, work func(context.Context, *standi
 	return 0, err
 }
 
+// startsIn is the working folder, or the scratch folder where the policy has
+// commands start there.
+func (s *standing) startsIn() (string, error) {
+	if !s.policy.StartInScratch {
+		return s.cwd, nil
+	}
+	view, err := netns.Look(s.config)
+	if err != nil {
+		return "", fmt.Errorf("finding the scratch folder: %w", err)
+	}
+	return view.Plan.Cwd, nil
+}
+
 // executor is where commands run.
 func (s *standing) executor() shell.Executor {
 	if s.isolator.bare() {
 		return &shell.Local{Cwd: s.cwd, Env: os.Environ(), Warn: func(text string) { fmt.Fprintln(os.Stderr, "egressd: "+text) }}
 	}
-	return &tools.Sandbox{Open: s.open, Network: s.network(), Cwd: s.cwd, Isolator: s.isolator.kind}
+	return &tools.Sandbox{Open: s.open, Network: s.network(), Cwd: s.start, Isolator: s.isolator.kind}
 }
 
 // network says whether commands have one.

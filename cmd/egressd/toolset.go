@@ -25,6 +25,7 @@ func (s *standing) toolset(grants tools.Grants) (*tools.Set, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	view.Plan.Cwd = s.cwd // the scratch folder is the sandbox's alone
 	if c.Files, err = safepath.Open(tools.Files(view.Plan)); err != nil {
 		return nil, nil, err
 	}

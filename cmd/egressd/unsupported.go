@@ -29,7 +29,6 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 		}
 		return errors.Join(errs...)
 	}
-	no(s.Home != "", "sandbox.home: "+s.Home)
 	no(s.Timeout != 0, "sandbox.timeout")
 	no(s.Limits != policy.SandboxLimits{}, "sandbox.limits")
 	return errors.Join(errs...)

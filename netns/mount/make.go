@@ -78,6 +78,9 @@ func Make(r Request) (Plan, []string, error) {
 	if p.Roots, err = m.roots(); err != nil {
 		return Plan{}, nil, err
 	}
+	if err := m.homePlaces(p.Roots); err != nil {
+		return Plan{}, nil, err
+	}
 	if err := m.spots(p.Roots); err != nil {
 		return Plan{}, nil, err
 	}
@@ -134,6 +137,7 @@ func (m *maker) roots() ([]Root, error) {
 		write[g.Path] = write[g.Path] || g.Write
 	}
 	var roots []Root
+	var err error
 	for path, w := range write {
 		source := m.source(path)
 		info, err := os.Lstat(source)
@@ -151,8 +155,9 @@ func (m *maker) roots() ([]Root, error) {
 		roots = append(roots, Root{Source: source, Path: path, Write: w && !kept, Dir: info.IsDir()})
 	}
 	if m.HomeSource != "" {
-		roots = slices.DeleteFunc(roots, func(r Root) bool { return r.Path == m.Home })
-		roots = append(roots, Root{Source: m.HomeSource, Path: m.Home, Write: true, Dir: true})
+		if roots, err = m.keepHome(roots); err != nil {
+			return nil, err
+		}
 	}
 	roots = m.settleGrants(roots)
 	slices.SortFunc(roots, func(a, b Root) int { return byDepth(a.Path, b.Path) })

@@ -240,3 +240,67 @@ func TestTemp(t *testing.T) {
 		t.Error(p.Temp, err)
 	}
 }
+
+// A home that is kept shows at HOME with its dot names; what is granted below
+// HOME has a place in it, which is made, and it cannot be moved.
+func TestHome(t *testing.T) {
+	home := tree(t, "proj/kept/.profile", "proj/kept/sub -> ../..", "cache/c", ".config/egressd/", "file", "sub/x/")
+	r := request(home)
+	r.HomeSource = home + "/proj/kept"
+	r.Hidden = []string{home + "/.config/egressd", home + "/proj/kept/.config/egressd"}
+	r.Grants = []mount.Grant{{Path: home + "/proj", Write: true}, {Path: home + "/cache"}, {Path: home + "/file", Write: true}}
+	p, notes, err := mount.Make(r)
+	if err != nil || len(notes) > 0 {
+		t.Fatal(err, notes)
+	}
+	want := ". rw pins[.config] masks[.config/egressd/]; cache ro; file rw; proj rw pins[kept kept/.config] masks[kept/.config/egressd/]"
+	if got := describe(p, home); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for path, dir := range map[string]bool{"cache": true, "file": false, "proj": true} {
+		if info, err := os.Lstat(home + "/proj/kept/" + path); err != nil || info.IsDir() != dir {
+			t.Errorf("the place of %s: %v", path, err)
+		}
+	}
+	for _, x := range []struct {
+		change func(*mount.Request)
+		err    string
+	}{
+		{func(r *mount.Request) { r.HomeSource = home + "/.config/egressd" }, "as home: it lies in a folder of egressd's own"},
+		{func(r *mount.Request) { r.ReadOnly = []string{home + "/proj/kept"} }, "as home: it must stay as it is"},
+		{func(r *mount.Request) { r.HomeSource = home + "/file" }, "as home: it is no folder"},
+		{func(r *mount.Request) { r.Grants = []mount.Grant{{Path: home + "/sub/x"}} }, "something else of that name"},
+	} {
+		bad := r
+		x.change(&bad)
+		if _, _, err := mount.Make(bad); err == nil || !strings.Contains(err.Error(), x.err) {
+			t.Errorf("%v, want %q", err, x.err)
+		}
+	}
+	r.Cwd = home
+	r.Grants = nil
+	if p, notes, err := mount.Make(r); err != nil || len(notes) != 1 || p.Roots[0].Source != home {
+		t.Errorf("cwd is HOME: %+v %v %v", p.Roots, notes, err)
+	}
+}
+
+// What is granted at or below a forked folder is shown from its copy.
+func TestForked(t *testing.T) {
+	home := tree(t, "proj/a", "proj/out/x", "other/", "copy/a", "copy/out/x", "copy/policy.yaml")
+	r := request(home)
+	r.Forked, r.ForkAt, r.Scratch = home+"/proj", home+"/copy", true
+	r.Grants = []mount.Grant{{Path: home + "/proj", Write: true}, {Path: home + "/proj/out"}, {Path: home + "/other", Write: true}, {Path: home + "/proj/gone"}}
+	r.ReadOnly = []string{home + "/proj/policy.yaml", home + "/copy/policy.yaml"}
+	p, notes, err := mount.Make(r)
+	if err != nil || len(notes) != 1 || p.Cwd != p.Temp {
+		t.Fatal(err, notes, p.Cwd)
+	}
+	if got, want := describe(p, home), "other rw; proj rw parts[policy.yaml]; proj/out ro"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	for _, root := range p.Roots {
+		if want := strings.Replace(root.Path, home+"/proj", home+"/copy", 1); root.Source != want {
+			t.Errorf("%s is shown from %s", root.Path, root.Source)
+		}
+	}
+}

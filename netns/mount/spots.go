@@ -31,12 +31,14 @@ func (m *maker) spots(roots []Root) error {
 			continue
 		}
 		s := spotter{maker: m, Root: r, roots: roots, shows: shows, masks: map[string]bool{}}
-		if keptHome := m.HomeSource != "" && r.Path == m.Home; !keptHome {
+		lists := [][]string{m.Masks}
+		if keptHome := m.HomeSource != "" && r.Source == m.HomeSource && r.Path == m.Home; !keptHome {
 			if err := s.hideTop(); err != nil {
 				return err
 			}
+			lists = append(lists, m.Dots)
 		}
-		for _, list := range [][]string{m.Dots, m.Masks} {
+		for _, list := range lists {
 			if err := s.hideNamed(list); err != nil {
 				return err
 			}
@@ -230,6 +232,9 @@ func (s *spotter) pin() {
 		if o.Path != s.Path && Below(o.Path, s.Path) {
 			hold(rel(o.Path, s.Path))
 		}
+	}
+	if m := s.HomeSource; m != "" && m != s.Source && Below(m, s.Source) {
+		hold(rel(m, s.Source) + "/.") // itself as well: it is no root at this path
 	}
 	slices.SortFunc(s.Pins, func(a, b string) int { return byDepth("/"+a, "/"+b) })
 }
