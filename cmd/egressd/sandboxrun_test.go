@@ -463,7 +463,10 @@ func left() []string {
 			continue
 		}
 		f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if f[0] != "Z" {
+		// One that is being ended (PF_EXITING) runs no more, but on a busy machine it
+		// may be seen a while longer.
+		flags, _ := strconv.Atoi(f[6])
+		if f[0] != "Z" && flags&4 == 0 {
 			out = append(out, fmt.Sprintf("%s %.40s", d, stat))
 		}
 	}
