@@ -128,3 +128,63 @@ func saysLeft(errs, path, why string) bool {
 	}
 	return false
 }
+
+// What the program tries so that git on the host runs something of its own.
+const plant = `set +e; exec 2>/dev/null
+evil="[core]
+	repositoryformatversion = 0
+	fsmonitor = $HOME/proj/evil.sh
+	hooksPath = $HOME/proj/evilhooks
+[extensions]
+	worktreeConfig = true"
+mkdir -p evilrepo/hooks evilhooks; printf '#!/bin/sh\necho ran >>~/ran\n' >evil.sh; chmod +x evil.sh
+for h in post-index-change pre-commit post-commit; do cp evil.sh evilhooks/$h; cp evil.sh evilrepo/hooks/$h; done
+echo "$evil" >evilrepo/config
+for g in .git deep/er/repo/.git .git/modules/sub .git/worktrees/wt bare; do
+	echo "$evil" >>$g/config; echo "$evil" >$g/config.worktree; echo "$evil" >new && mv -f new $g/config; ln -f evilrepo/config $g/config
+	echo $PWD/evilrepo >$g/commondir; rm -f $g/commondir; cp evil.sh $g/hooks/post-index-change; mv $g/hooks $g/h; ln -s $PWD/evilhooks $g/hooks
+	rm -rf $g.old; mv $g $g.old && cp -r $g.old $g && echo "$evil" >$g/config
+	echo $PWD/evilrepo >$g/objects/info/alternates; git -C $g config core.fsmonitor $PWD/evil.sh
+done
+for d in deep/er/repo deep/er deep sub wt bare; do mv $d $d.old && mkdir $d && git init -q $d && echo "$evil" >>$d/.git/config; done
+for f in sub/.git wt/.git; do echo "gitdir: $PWD/evilrepo" >$f; rm -f $f; mv $f $f.x; ln -sf $PWD/evilrepo $f; done
+echo "$evil" >>inc; mv inc inc2; echo x >>tracked; true`
+
+// Git on the host runs nothing of what a program planted where repositories
+// were, and what it runs where there was none is named first.
+func TestHostGitRunsNothing(t *testing.T) {
+	t.Parallel()
+	proxytest.Namespaced(t, func(t *testing.T, _ string) {
+		newSandboxHost(t)
+		for _, uid := range []int{annUID, 0} {
+			r, _ := gitPlace(t, uid)
+			policy := r.write(t, "left.yaml", leftPolicy)
+			r.shell(t, `set -e; git init -qb main ../s; git -C ../s commit -q --allow-empty -m s; git init -qb main; echo >tracked; git add tracked; git commit -qm one
+				git -c protocol.file.allow=always submodule --quiet add ../s sub; git commit -qm sub; git worktree add -q wt
+				mkdir -p deep/er; git init -qb main deep/er/repo; git -C deep/er/repo commit -q --allow-empty -m d; git init -q --bare bare
+				mkdir late; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),late; echo >inc; git config include.path ../inc; git config --global safe.directory '*'`)
+			run := func(script string) string {
+				_, errs, code := r.call(t, "run", "--policy", policy, "--", "sh", "-c", script)
+				if code != 0 {
+					t.Errorf("uid %d: status %d %s", uid, code, errs)
+				}
+				return errs
+			}
+			errs := run(plant)
+			out := r.shell(t, "for d in . deep deep/er deep/er/repo sub wt bare; do git -C $d status --short; git -C $d log -1; done; git submodule status; git commit -qam host; true")
+			if _, err := os.Stat(r.path("ran")); err == nil {
+				t.Errorf("uid %d: git ran something:\n%s\n%s", uid, out, errs)
+			}
+			// That it would have been seen: what nobody can hold.
+			errs = run("git init -q late; cd late; git config core.fsmonitor ~/proj/evil.sh; git commit -q --allow-empty -m x; true")
+			r.shell(t, "git status --short")
+			if _, err := os.Stat(r.path("ran")); err != nil {
+				t.Errorf("uid %d: the trap does not work", uid)
+			}
+			first, _, _ := strings.Cut(errs[max(0, strings.Index(errs, "egressd: left behind")):], "\n")
+			if !strings.Contains(first, "late/.git: a new git repository that the index of") {
+				t.Errorf("uid %d: it is not named first: %s", uid, errs)
+			}
+		}
+	})
+}
