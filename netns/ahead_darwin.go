@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 )
 
-// An Ahead is what of a sandbox must be known before its environment can be
-// written: a folder of its own and the port of its proxy. It is good for one
-// Start.
+// An Ahead is a part of a sandbox that is made while the policy is read: its
+// folder and the port of its proxy. It is good for one Start; any other makes its
+// own.
 type Ahead struct {
 	base     string
 	listener net.Listener
 	err      error
 }
 
-// Begin makes a folder and opens a port. What fails is told by Err and by the
-// Start that takes it. Close it in any case.
+// Begin makes a folder and opens a port. What fails is told by the Start that
+// takes it. Close it in any case.
 func Begin(_ string, invoker Invoker) *Ahead {
 	a := &Ahead{}
 	a.base, a.err = newBase(invoker)
@@ -63,22 +63,11 @@ const (
 	profilePart = "profile.sb" // not for the program
 )
 
-// Err is why there is none.
-func (a *Ahead) Err() error { return a.err }
-
-// Proxy is the address of the port, HOST:PORT.
-func (a *Ahead) Proxy() string {
-	if a.listener == nil {
-		return ""
-	}
-	return a.listener.Addr().String()
-}
-
-// Shown is the folder in which Config.Files lie: the program can read it.
-func (a *Ahead) Shown() string { return filepath.Join(a.base, shownPart) }
-
 // Close removes the folder and closes the port if no Start has taken them.
 func (a *Ahead) Close() {
+	if a == nil {
+		return
+	}
 	if a.listener != nil {
 		_ = a.listener.Close()
 	}

@@ -31,7 +31,7 @@ func (s *Session) Exec(ctx context.Context, c Command) (*Process, error) {
 		return nil, errors.New("starting a command: the session has a program of its own")
 	}
 	if c.Cwd == "" {
-		c.Cwd = s.cfg.Cwd
+		c.Cwd = s.plan.Cwd
 	}
 	if len(c.Argv) == 0 || !filepath.IsAbs(c.Cwd) {
 		return nil, errors.New("starting a command: it has no name, or no absolute folder")

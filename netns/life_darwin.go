@@ -22,7 +22,7 @@ func (s *Session) Go(ctx context.Context) (err error) {
 			s.terminal.slave = nil
 		}()
 	}
-	p, err := s.launch(ctx, errand{Argv: s.cfg.Argv, Env: s.env, Cwd: s.cfg.Cwd, Limits: s.cfg.Limits}, streams, slave)
+	p, err := s.launch(ctx, errand{Argv: s.cfg.Argv, Env: s.env, Cwd: s.plan.Cwd, Limits: s.cfg.Limits}, streams, slave)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (s *Session) Dial(ctx context.Context, network, address string) (net.Conn, 
 	ours, theirs := os.NewFile(uintptr(ends[0]), "probe"), os.NewFile(uintptr(ends[1]), "probe")
 	unix.CloseOnExec(ends[0])
 	unix.CloseOnExec(ends[1])
-	cmd, f, err := s.inquire(ctx, inquiry{Network: network, Address: address}, theirs)
+	cmd, f, err := s.inquire(ctx, inquiry{Network: network, Address: s.own(address)}, theirs)
 	_ = theirs.Close()
 	if err == nil && f.Problem != "" {
 		_ = cmd.Wait()

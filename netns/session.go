@@ -384,3 +384,12 @@ func (s *Session) HostUID() int { return s.id.uid }
 
 // HostGID is the group of HostUID.
 func (s *Session) HostGID() int { return s.id.gid }
+
+// whoReads decides who the sandboxed processes are, and whom that makes the
+// readers of the host's files: root, where their mounts map a uid of their own.
+func (s *Session) whoReads() (uid, gid int, err error) {
+	if s.id, err = whoRuns(s.cfg.Cwd, s.cfg.Invoker); err != nil || s.id.invented {
+		return 0, 0, err
+	}
+	return s.id.uid, s.id.gid, nil
+}

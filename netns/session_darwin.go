@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/egressd/egressd/netns/mount"
@@ -57,6 +59,9 @@ func (s *Session) start(ctx context.Context) (err error) {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if c.ForkAt != "" {
+		return errors.New("making a sandbox: macOS shows no copy of a folder in its place")
+	}
 	if c.Capture == CaptureTransparent {
 		return &Unavailable{Problem: "macOS has no transparent capture", Advice: "leave --capture out: clients must honour the proxy variables"}
 	}
@@ -100,8 +105,30 @@ func (s *Session) start(ctx context.Context) (err error) {
 	return ctx.Err()
 }
 
+// What a Config says for what is another in every session: the words stand in
+// Env, Files and addresses to dial, and Start puts the session's own there.
+const (
+	ProxyPort = "@egressd-port@"   // the port of the proxy on 127.0.0.1
+	Shown     = "/@egressd-shown@" // the folder in which Files lie
+)
+
+// own puts the session's own port and folder into a text.
+func (s *Session) own(text string) string {
+	if s.proxy != nil {
+		text = strings.ReplaceAll(text, ProxyPort, strconv.Itoa(s.proxy.Addr().(*net.TCPAddr).Port))
+	}
+	return strings.ReplaceAll(text, Shown, filepath.Join(s.base, shownPart))
+}
+
 // sandboxExec is the system's own program; no other of its name is looked for.
 const sandboxExec = "/usr/bin/sandbox-exec"
+
+// whoReads decides who the sandboxed processes are, who read the host's files as
+// themselves.
+func (s *Session) whoReads() (uid, gid int, err error) {
+	err = s.hostHas()
+	return s.user.UID, s.user.GID, err
+}
 
 // hostHas looks whether a sandbox can be made, and for whom.
 func (s *Session) hostHas() error {
@@ -155,7 +182,13 @@ func (s *Session) makePlan() (err error) {
 	if err != nil {
 		return err
 	}
+	if s.base == "" {
+		return nil // a look alone
+	}
 	s.plan.Temp = filepath.Join(s.base, tempPart)
+	if c.Scratch {
+		s.plan.Cwd = s.plan.Temp
+	}
 	switch {
 	case c.HomeSource != "":
 		s.plan.Home = c.HomeSource // nothing can be shown in another place
@@ -174,19 +207,19 @@ func (s *Session) writeFiles() error {
 			return err
 		}
 	}
-	shown := filepath.Join(s.base, shownPart)
 	for _, f := range s.cfg.Files {
-		if !mount.Below(f.Path, shown) {
+		if !mount.Below(f.Path, Shown) {
 			return fmt.Errorf("placing %s: on macOS no file can lie over one of the host", f.Path)
 		}
 		data := f.Data
 		if data == nil {
 			data = texts[f.Path]
 		}
-		if err := os.MkdirAll(filepath.Dir(f.Path), 0o755); err != nil {
+		path := s.own(f.Path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return fmt.Errorf("placing a file: %w", err)
 		}
-		if err := os.WriteFile(f.Path, data, 0o444); err != nil {
+		if err := os.WriteFile(path, data, 0o444); err != nil {
 			return fmt.Errorf("placing a file: %w", err)
 		}
 	}
@@ -200,6 +233,10 @@ func (s *Session) environment() []string {
 	}
 	if s.cfg.Network == Captured {
 		env = override(env, s.cfg.EnvExplicit)
+	}
+	env = slices.Clone(env)
+	for i, kv := range env {
+		env[i] = s.own(kv)
 	}
 	return override(env, []string{"HOME=" + s.plan.Home, "TMPDIR=" + s.plan.Temp, "USER=" + s.user.Name, "LOGNAME=" + s.user.Name})
 }
@@ -256,6 +293,9 @@ func (s *Session) IPv6() bool { return true }
 
 // SetNames is told of new rules. There is nothing that would ask for names.
 func (s *Session) SetNames(Namer) error { return nil }
+
+// Lookup says which name an address was given out for: none is.
+func (s *Session) Lookup(netip.Addr) (name string, pool bool) { return "", false }
 
 // Terminal is the master of the terminal that was made for the program, or nil.
 // The caller closes it.

@@ -19,15 +19,13 @@ func Look(cfg Config) (View, error) {
 	}
 	s := &Session{cfg: cfg}
 	var err error
-	if s.id, err = whoRuns(cfg.Cwd, cfg.Invoker); err != nil {
+	var v View
+	if v.UID, v.GID, err = s.whoReads(); err != nil {
 		return View{}, err
 	}
 	if err := s.makePlan(); err != nil {
 		return View{}, err
 	}
-	v := View{Plan: s.plan, Notes: s.Notes()}
-	if !s.id.invented {
-		v.UID, v.GID = s.id.uid, s.id.gid
-	}
+	v.Plan, v.Notes = s.plan, s.Notes()
 	return v, nil
 }

@@ -4,9 +4,10 @@ import (
 	"net"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/egressd/egressd/internal/proxytest"
 )
 
 // The sandbox has our uid: a peer in another user namespace is turned away,
@@ -16,11 +17,7 @@ func TestControlRefusesOtherNamespace(t *testing.T) {
 	p := newPlace(t)
 	s := p.serve(t, "--policy", p.policy(t, "GET api.test/**"))
 	cmd := p.command(t, "reload")
-	cmd.SysProcAttr = &syscall.SysProcAttr{
-		Cloneflags:  syscall.CLONE_NEWUSER,
-		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
-		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
-	}
+	cmd.SysProcAttr = proxytest.UserNamespace(os.Getuid(), os.Getgid(), 1)
 	if _, errs, code := finish(t, cmd); code != 1 || !strings.Contains(errs, "it serves only its own user, outside any sandbox") {
 		t.Errorf("reload from another namespace: %d %s", code, errs)
 	}

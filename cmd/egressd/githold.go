@@ -146,7 +146,7 @@ func (h *gitHold) makeFile(dir *os.File, folders []string, name, text string) er
 	_, err = f.WriteString(text)
 	err = errors.Join(err, handOver(f, at), f.Close())
 	if err == nil {
-		err = unix.Renameat2(int(at.Fd()), part, int(at.Fd()), name, unix.RENAME_NOREPLACE)
+		err = renameNew(int(at.Fd()), part, name)
 	}
 	if err != nil {
 		_ = unix.Unlinkat(int(at.Fd()), part, 0)
@@ -322,7 +322,7 @@ func openFolder(path string) (*os.File, error) {
 	}
 	names := strings.Split(strings.Trim(path, "/"), "/")
 	for i, name := range names {
-		how := unix.O_PATH // folders above need not be readable
+		how := throughOnly // folders above need not be readable
 		if i == len(names)-1 {
 			how = unix.O_RDONLY
 		}
@@ -357,7 +357,7 @@ func kindAt(dir *os.File, name string) uint32 {
 	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return 0
 	}
-	return st.Mode & unix.S_IFMT
+	return uint32(st.Mode) & unix.S_IFMT
 }
 
 // readAt reads a small file in a folder, and neither a link nor a pipe.

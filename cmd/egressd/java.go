@@ -72,17 +72,18 @@ func unpackedJDKs(grant string) []string {
 }
 
 // javaTrust are the options of a JDK whose truststore is not replaced.
-func javaTrust() []string {
-	return []string{"-Djavax.net.ssl.trustStore=" + javaStore, "-Djavax.net.ssl.trustStoreType=PKCS12"}
+func javaTrust(at layout) []string {
+	return []string{"-Djavax.net.ssl.trustStore=" + at.java, "-Djavax.net.ssl.trustStoreType=PKCS12"}
 }
 
 // javaExplicit leads a JDK, which reads no proxy variable, to the explicit
 // door. It is given only where nothing is captured, since every java says on
 // stderr that it has been given options.
-func javaExplicit(env []string) []string {
+func javaExplicit(env []string, at layout) []string {
+	host, port := at.port()
 	options := []string{
-		"-Dhttp.proxyHost=127.0.0.1", "-Dhttp.proxyPort=3128",
-		"-Dhttps.proxyHost=127.0.0.1", "-Dhttps.proxyPort=3128",
+		"-Dhttp.proxyHost=" + host, "-Dhttp.proxyPort=" + port,
+		"-Dhttps.proxyHost=" + host, "-Dhttps.proxyPort=" + port,
 	}
 	env = withJavaOptions(env, options)
 	return env[len(env)-1:]

@@ -20,7 +20,6 @@ import (
 const (
 	exitEgressd = 125 // egressd itself failed: nothing ran
 	exitKilled  = 137 // egressd ended the sandbox, as SIGKILL does
-	proxyURL    = "http://127.0.0.1:3128"
 )
 
 // runFlags are what `egressd run` was told.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -94,9 +93,7 @@ func TestRunNoNamespaces(t *testing.T) {
 			cmd := r.command(t, args...)
 			cmd.Args = append([]string{"sh", "-c", `echo 0 > /proc/sys/user/max_user_namespaces && exec "$@"`, "sh", "/srv/egressd"}, args...)
 			cmd.Path = "/bin/sh"
-			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER,
-				UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 65536}},
-				GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 65536}}}
+			cmd.SysProcAttr = proxytest.UserNamespace(0, 0, 65536)
 			out, errs, code := finish(t, cmd)
 			want := map[string]int{"run": exitEgressd, "doctor": 1}[args[0]]
 			if code != want || strings.Contains(out, "ran") || !strings.Contains(out+errs, "user.max_user_namespaces") {
@@ -122,7 +119,7 @@ func TestRunFullDisk(t *testing.T) {
 		if err := os.Mkdir("/srv/full", 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.Mount("tmpfs", "/srv/full", "tmpfs", 0, "size=32k,mode=1777"); err != nil {
+		if err := proxytest.Mount("tmpfs", "/srv/full", "tmpfs", "size=32k,mode=1777"); err != nil {
 			t.Fatal(err)
 		}
 		script := `n=0; while [ $n -lt 200 ]; do n=$((n+1)); c=$(curl -s -o /tmp/b -w '%{http_code}' https://api.test/$n)

@@ -52,19 +52,19 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	}
 	c.Env = sandboxEnviron(os.Environ(), p.Sandbox.EnvPassthrough, sourceVariables(p.Credentials), r.visible())
 	c.Env = withVariables(c.Env, terminalVariables(p.Terminal))
-	stores, loose := r.java()
-	c.Files = trustFiles(stores)
+	stores, loose := insideLayout.stores(r.java())
+	c.Files = insideLayout.trustFiles(stores)
 	var authority *ca.Issuer
 	switch {
 	case p.HasRules:
 		c.Network, c.Names, c.Early = netns.Captured, r.sess.set, r.early
 		authority = r.sess.issuer
-		c.Env = withVariables(c.Env, proxyVariables(proxyURL))
+		c.Env = withVariables(c.Env, proxyVariables(insideLayout.url()))
 		if loose {
-			c.Env = withJavaOptions(c.Env, javaTrust())
+			c.Env = withJavaOptions(c.Env, javaTrust(insideLayout))
 		}
-		c.EnvExplicit = javaExplicit(c.Env)
-		c.Env = withVariables(c.Env, ca.Variables(bundlePath, filepath.Dir(bundlePath)))
+		c.EnvExplicit = javaExplicit(c.Env, insideLayout)
+		c.Env = withVariables(c.Env, ca.Variables(insideLayout.bundle, filepath.Dir(insideLayout.bundle)))
 	default:
 		c.Network = netns.NoNetwork
 		if p.Sandbox.AllowNetwork {
@@ -73,7 +73,7 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	}
 	trust := c.Files
 	for _, name := range credbroker.InsideFiles(p.Credentials) {
-		c.Files = append(c.Files, mount.Entry{Path: insideFile(name), Mode: 0o444})
+		c.Files = append(c.Files, mount.Entry{Path: insideLayout.file(name), Mode: 0o444})
 	}
 	c.Env = withVariables(<-r.git, c.Env)
 	r.texts = func() (map[string][]byte, error) {
@@ -90,7 +90,7 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 		}
 		texts, err := trustTexts(roots, authority, trust, stores)
 		for _, f := range r.inside.Files {
-			texts[insideFile(f.Name)] = f.Data
+			texts[insideLayout.file(f.Name)] = f.Data
 		}
 		return texts, err
 	}
@@ -98,12 +98,9 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	c.EnvLate = func() []string {
 		env := slices.Concat(r.inside.Env, gitVariables(c.Env, r.inside.Git))
 		for _, f := range r.inside.Files {
-			env = append(env, f.Variable+"="+insideFile(f.Name))
+			env = append(env, f.Variable+"="+insideLayout.file(f.Name))
 		}
 		return env
 	}
 	return c, nil
 }
-
-// insideFile is where a file of a credential lies inside.
-func insideFile(name string) string { return "/etc/egressd/" + name }

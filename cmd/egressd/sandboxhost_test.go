@@ -13,10 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/net/dns/dnsmessage"
-	"golang.org/x/sys/unix"
-
 	"github.com/egressd/egressd/internal/proxytest"
+	"golang.org/x/net/dns/dnsmessage"
 )
 
 // The ordinary user of the cases.
@@ -47,10 +45,10 @@ func newSandboxHost(t *testing.T) *sandboxHost {
 		t.Fatal("the cases run as root and as an ordinary user: run the tests as root")
 	}
 	// Terminals of our own: those of the host are read-only here.
-	if err := unix.Mount("devpts", "/dev/pts", "devpts", 0, "newinstance,ptmxmode=0666,mode=0666"); err != nil {
+	if err := proxytest.Mount("devpts", "/dev/pts", "devpts", "newinstance,ptmxmode=0666,mode=0666"); err != nil {
 		t.Fatalf("mounting /dev/pts: %v", err)
 	}
-	if err := unix.Mount("/dev/pts/ptmx", "/dev/ptmx", "", unix.MS_BIND, ""); err != nil {
+	if err := proxytest.Mount("/dev/pts/ptmx", "/dev/ptmx", "", ""); err != nil {
 		t.Fatalf("mounting /dev/ptmx: %v", err)
 	}
 	data, err := os.ReadFile(os.Getenv(binaryVariable))
@@ -62,7 +60,7 @@ func newSandboxHost(t *testing.T) *sandboxHost {
 		if strings.HasSuffix(dir, "tmp") || dir == "/dev/shm" {
 			mode = "mode=1777"
 		}
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, mode); err != nil {
+		if err := proxytest.Mount("tmpfs", dir, "tmpfs", mode); err != nil {
 			t.Fatalf("mounting %s: %v", dir, err)
 		}
 	}
@@ -108,7 +106,7 @@ func (h *sandboxHost) over(t *testing.T, path, text string) {
 	}
 	file := filepath.Join("/srv", strings.ReplaceAll(path, "/", "_"))
 	h.write(t, file, []byte(text), 0o644)
-	if err := unix.Mount(file, real, "", unix.MS_BIND, ""); err != nil {
+	if err := proxytest.Mount(file, real, "", ""); err != nil {
 		t.Fatalf("laying %s over %s: %v", file, real, err)
 	}
 }

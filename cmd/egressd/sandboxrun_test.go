@@ -22,6 +22,8 @@ import (
 
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
+
+	"github.com/egressd/egressd/internal/proxytest"
 )
 
 // caseRun is one case under way.
@@ -358,7 +360,7 @@ func (r *caseRun) startTTY(t *testing.T, cmd *exec.Cmd, done chan struct{}) {
 // closes it, so that its output ends.
 func (r *caseRun) endTTY(t *testing.T, done chan struct{}) {
 	t.Helper()
-	if n, err := unix.IoctlGetInt(int(r.slave.Fd()), unix.TIOCINQ); err != nil || n != 0 {
+	if n, err := unix.IoctlGetInt(int(r.slave.Fd()), proxytest.Unread); err != nil || n != 0 {
 		if r.c.Expect.OuterTerminalUntouched {
 			t.Errorf("%d bytes wait in the outer terminal (%v)", n, err)
 		}

@@ -4,13 +4,10 @@ import (
 	"bufio"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -35,15 +32,6 @@ func (r *runner) early(ctx context.Context, box *netns.Session) (err error) {
 	defer cancel()
 	r.tried, r.network = true, all(ctx, r.networkProbes())
 	return nil
-}
-
-// networkProbes are those that need nothing inside.
-func (r *runner) networkProbes() []func(context.Context) error {
-	probes := []func(context.Context) error{r.probeDenied, r.probeRefused}
-	if r.box.Transparent() {
-		probes = append(probes, r.probeName)
-	}
-	return probes
 }
 
 // selfTest proves from inside, before the program starts, that the sandbox
@@ -86,7 +74,7 @@ func all(ctx context.Context, probes []func(context.Context) error) error {
 // probeInside looks at files and devices through the launcher.
 func (r *runner) probeInside(ctx context.Context) error {
 	checks := []netns.Check{{Kind: netns.CheckReadOnly, Path: "/usr"}}
-	for _, path := range []string{"/etc/shadow", r.src.dirs.state} {
+	for _, path := range []string{shadow, r.src.dirs.state} {
 		kind := netns.CheckAbsent
 		if slices.ContainsFunc(r.grants, func(g mount.Grant) bool { return within(path, g.Path) }) {
 			kind = netns.CheckReadOnly // hidden in a grant, where it shows empty
@@ -94,7 +82,7 @@ func (r *runner) probeInside(ctx context.Context) error {
 		checks = append(checks, netns.Check{Kind: kind, Path: path})
 	}
 	if r.policy.HasRules || !r.policy.Sandbox.AllowNetwork {
-		checks = append(checks, netns.Check{Kind: netns.CheckDevices}, netns.Check{Kind: netns.CheckRoutes})
+		checks = append(checks, networkChecks()...)
 	}
 	failures, err := r.box.Check(ctx, checks...)
 	for _, f := range failures {
@@ -108,7 +96,7 @@ func selfTestHost() string { return "self-test-" + rand.Text()[:12] + ".egressd.
 
 // probeDenied asks the explicit proxy for what no rule allows.
 func (r *runner) probeDenied(ctx context.Context) error {
-	c, err := r.box.Dial(ctx, "tcp", "127.0.0.1:3128")
+	c, err := r.box.Dial(ctx, "tcp", insideLayout.proxy)
 	if err != nil {
 		return fmt.Errorf("reaching the proxy: %w", err)
 	}
@@ -150,43 +138,4 @@ func (r *runner) probeRefused(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// probeName asks the DNS stub for a name that no rule knows, dials the answer
-// on 80 and 443, and wants the refusal; on 443 the certificate must verify.
-func (r *runner) probeName(ctx context.Context) error {
-	host := selfTestHost()
-	addr, err := r.box.Resolve(ctx, host)
-	if err != nil {
-		return err
-	}
-	var plain, secure error
-	var wg sync.WaitGroup
-	wg.Go(func() { plain = r.probePlain(ctx, addr, host) })
-	wg.Go(func() { secure = r.probeSecure(ctx, addr, host) })
-	wg.Wait()
-	return errors.Join(plain, secure)
-}
-
-func (r *runner) probePlain(ctx context.Context, addr netip.Addr, host string) error {
-	c, err := r.box.Dial(ctx, "tcp", netip.AddrPortFrom(addr, 80).String())
-	if err != nil {
-		return fmt.Errorf("dialling the address of a name: %w", err)
-	}
-	return deniedBy(c, "/", host, "the captured port 80")
-}
-
-func (r *runner) probeSecure(ctx context.Context, addr netip.Addr, host string) error {
-	c, err := r.box.Dial(ctx, "tcp", netip.AddrPortFrom(addr, 443).String())
-	if err != nil {
-		return fmt.Errorf("dialling the address of a name: %w", err)
-	}
-	pool := x509.NewCertPool()
-	pool.AddCert(r.sess.issuer.Certificate())
-	t := tls.Client(c, &tls.Config{RootCAs: pool, ServerName: host, NextProtos: []string{"http/1.1"}, CurvePreferences: []tls.CurveID{tls.X25519}})
-	if err := t.HandshakeContext(ctx); err != nil {
-		c.Close()
-		return fmt.Errorf("verifying the session's certificate: %w", err)
-	}
-	return deniedBy(t, "/", host, "the captured port 443")
 }

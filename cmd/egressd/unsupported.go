@@ -31,5 +31,6 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 	}
 	no(s.Timeout != 0, "sandbox.timeout")
 	no(s.Limits != policy.SandboxLimits{}, "sandbox.limits")
+	errs = append(errs, refusedHere(p)...)
 	return errors.Join(errs...)
 }

@@ -13,9 +13,6 @@ import (
 	"github.com/egressd/egressd/policy"
 )
 
-// bundlePath is where the trust variables point inside.
-const bundlePath = "/etc/ssl/certs/ca-certificates.crt"
-
 // grantsOf are the folders that the policy opens, with links followed. What
 // does not exist is named on w and left out.
 func grantsOf(p *policy.Policy, cwd, home string, w io.Writer) ([]mount.Grant, error) {
@@ -112,7 +109,7 @@ func staysInside(path, real string, folders []string) error {
 // them only if they are there.
 func hidden(d dirs, home string) []string {
 	named := []string{d.config, d.state, d.control}
-	for _, path := range []string{"/run", "/var/run", filepath.Join(home, ".gnupg"), os.Getenv("XDG_RUNTIME_DIR")} {
+	for _, path := range append(neverShown(home), filepath.Join(home, ".gnupg"), os.Getenv("XDG_RUNTIME_DIR")) {
 		if _, err := os.Lstat(path); err == nil && filepath.IsAbs(path) && realPath(path) != "" {
 			named = append(named, filepath.Clean(path))
 		}
@@ -172,33 +169,6 @@ func realPath(path string) string {
 	return real
 }
 
-// trustFiles are the files that make programs inside trust the session's
-// authority: the bundle at every place the host has one, and the truststores of
-// JDKs. Their texts come later, from trustTexts.
-func trustFiles(stores []string) []mount.Entry {
-	entries := []mount.Entry{{Path: bundlePath, Mode: 0o444}}
-	add := func(path string) {
-		if !slices.ContainsFunc(entries, func(e mount.Entry) bool { return e.Path == path }) {
-			entries = append(entries, mount.Entry{Path: path, Mode: 0o444})
-		}
-	}
-	for _, place := range ca.Places() {
-		if st, err := os.Stat(place); err != nil || !st.Mode().IsRegular() {
-			continue
-		}
-		add(realPath(place))
-		// /etc is made new, so there the name itself is made too; elsewhere a
-		// link leads to what was replaced.
-		if dir := realPath(filepath.Dir(place)); dir != "" && within(dir, "/etc") {
-			add(filepath.Join(dir, filepath.Base(place)))
-		}
-	}
-	for _, path := range stores {
-		add(path)
-	}
-	return entries
-}
-
 // trustTexts are the texts of trustFiles. Without an authority they hold what
 // the host trusts.
 func trustTexts(roots *ca.Roots, authority *ca.Issuer, entries []mount.Entry, stores []string) (map[string][]byte, error) {
@@ -228,7 +198,6 @@ func trustTexts(roots *ca.Roots, authority *ca.Issuer, entries []mount.Entry, st
 // visibleIn says whether a folder of the host is there inside: the system's
 // own, or one that a grant opens.
 func visibleIn(grants []mount.Grant) func(string) bool {
-	system := []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt", "/nix", "/gnu", "/snap"}
 	return func(dir string) bool {
 		real, err := filepath.EvalSymlinks(dir)
 		if err != nil {
@@ -237,7 +206,7 @@ func visibleIn(grants []mount.Grant) func(string) bool {
 		if info, err := os.Stat(real); err != nil || !info.IsDir() {
 			return false
 		}
-		return slices.ContainsFunc(system, func(s string) bool { return within(dir, s) && within(real, realPath(s)) }) ||
+		return mount.InBase(dir) && mount.InBase(real) ||
 			slices.ContainsFunc(grants, func(g mount.Grant) bool { return within(real, g.Path) && !dotted(real, g.Path) })
 	}
 }

@@ -2,12 +2,10 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,11 +13,6 @@ import (
 // soPeerPidfd is SO_PEERPIDFD of Linux 6.5, which x/sys has no name for on
 // every architecture.
 const soPeerPidfd = 0x4d
-
-func statOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return st, ok
-}
 
 // foreignPeer says why the process at the other end must not be served, or ""
 // when it may: it needs our uid (or root's) and our user namespace. A process
