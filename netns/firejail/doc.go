@@ -1,3 +1,5 @@
+//go:build linux
+
 // Package firejail says a sandbox's view in firejail's words, for policies
 // without rules where bwrap is not wanted or not there.
 //
