@@ -2,6 +2,7 @@ package tools
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/egressd/egressd/netns/mount"
 	"github.com/egressd/egressd/safepath"
@@ -26,7 +27,7 @@ func Files(plan mount.Plan) safepath.Config {
 		grant(f.Path, safepath.Hidden)
 	}
 	for _, b := range plan.Base {
-		if b.Target == "" {
+		if b.Target == "" || !rooted(plan, filepath.Join("/", b.Target)) {
 			grant(b.Path, safepath.Read)
 		}
 	}
@@ -56,6 +57,11 @@ func Files(plan mount.Plan) safepath.Config {
 		grant(f.Path, safepath.Hidden)
 	}
 	return cfg
+}
+
+// rooted says that a root shows path, so that the root says what may be done.
+func rooted(plan mount.Plan, path string) bool {
+	return slices.ContainsFunc(plan.Roots, func(r mount.Root) bool { return mount.Below(path, r.Path) })
 }
 
 // as is where a root shows inside, if that is elsewhere.

@@ -44,11 +44,22 @@ func (l *lockedText) String() string {
 }
 
 // newAgent starts egressd mcp with a policy.
-func newAgent(t *testing.T, r *runPlace, policy string, args ...string) *agent {
+func newAgent(t *testing.T, r *runPlace, policy string) *agent {
+	t.Helper()
+	return newAgentAs(t, r, policy, false, func() {})
+}
+
+// newAgentAs does it, as root in the user's name if so, when the home is the
+// user's and ready has changed that.
+func newAgentAs(t *testing.T, r *runPlace, policy string, root bool, ready func()) *agent {
 	t.Helper()
 	a := &agent{place: r, errs: &lockedText{}}
-	file := r.write(t, "mcp-policy.yaml", policy)
-	a.server = r.command(t, append([]string{"mcp", "--policy", file}, args...)...)
+	a.server = r.command(t, "mcp", "--policy", r.write(t, "mcp-policy.yaml", policy))
+	r.own(t)
+	ready()
+	if root {
+		a.server.SysProcAttr = nil
+	}
 	a.server.Stderr = a.errs
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	var err error
@@ -80,9 +91,20 @@ func (a *agent) sh(t *testing.T, script string, more ...any) (stdout string, cod
 	for i := 0; i+1 < len(more); i += 2 {
 		args[fmt.Sprint(more[i])] = more[i+1]
 	}
+	return a.exec(t, args)
+}
+
+// run runs a program.
+func (a *agent) run(t *testing.T, argv []string) (stdout string, code int) {
+	t.Helper()
+	return a.exec(t, map[string]any{"argv": argv})
+}
+
+func (a *agent) exec(t *testing.T, args map[string]any) (stdout string, code int) {
+	t.Helper()
 	text, refused, err := a.say(t.Context(), "shell", args)
 	if err != nil || refused {
-		t.Fatalf("%s: %s %v\n%s", script, text, err, a.errs)
+		t.Fatalf("%v: %s %v\n%s", args, text, err, a.errs)
 	}
 	var r struct {
 		Stdout   string `json:"stdout"`
@@ -91,10 +113,10 @@ func (a *agent) sh(t *testing.T, script string, more ...any) (stdout string, cod
 		Isolator string `json:"isolator"`
 	}
 	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Isolator != "linux_bwrap" {
-		t.Fatalf("%s: %s (%v)", script, text, err)
+		t.Fatalf("%v: %s (%v)", args, text, err)
 	}
 	if r.Stderr != "" {
-		t.Logf("%s: stderr %s", script, r.Stderr)
+		t.Logf("%v: stderr %s", args, r.Stderr)
 	}
 	return r.Stdout, r.Code
 }
