@@ -130,8 +130,32 @@ func TestRunFork(t *testing.T) {
 			if left := r.forks(t); len(left) > 0 {
 				t.Errorf("uid %d: after the next run: %v", uid, left)
 			}
+			// Commands of exec work on one too, and so does the fallback.
+			call := `{"script": "cat a; echo new >a; cat a; rm -r out"}`
+			if out, errs, code := r.call(t, "exec", "-q", "--policy", r.path("fork.yaml"), call); code != 0 || !strings.Contains(out, `"stdout":"old\nnew\n"`) {
+				t.Errorf("uid %d: exec: %d %q %s", uid, code, out, errs)
+			}
+			if out, errs, code := r.call(t, append([]string{"run", "--capture", "explicit"}, append(fork("write_paths: [.]")[1:], "echo new >a; cat a; rm -r out")...)...); out != "new\n" || code != 0 {
+				t.Errorf("uid %d: fallback: %d %q %s", uid, code, out, errs)
+			}
+			if text, err := os.ReadFile(r.path("proj/out/keep/x")); err != nil || string(text) != "kept\n" || len(r.forks(t)) > 0 {
+				t.Errorf("uid %d: on the host %q %v, left %v", uid, text, err, r.forks(t))
+			}
 			// What cannot be copied starts nothing.
 			r.fails(t, []string{"--cwd", "/", "--policy", r.path("fork.yaml"), "--", "echo", "ran"}, "os_env.fork copies the working folder, and that is /")
+		}
+		// Under sudo the copy is the caller's, as the folder is, and root's files in
+		// it stay root's.
+		ann := newRunPlace(t, annUID)
+		policy := ann.write(t, "fork.yaml", "os_env: {fork: true, sandbox: {egress_rules: [], write_paths: [.]}}\n")
+		ann.own(t)
+		if err := os.Chown(ann.path("proj/out/keep"), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "/srv/egressd", "run", "-q", "--policy", policy, "--", "sh", "-c", "echo new >a; cat a; touch out/keep/y 2>/dev/null || echo no; stat -c %U a")
+		cmd.Dir, cmd.Env = ann.path("proj"), append(slices.Clone(ann.env), "SUDO_UID=4242", "HOME=/root", "USER=root")
+		if out, errs, code := finish(t, cmd); out != "new\nno\nann\n" || code != 0 || len(ann.forks(t)) > 0 {
+			t.Errorf("sudo: %d %q %s, left %v", code, out, errs, ann.forks(t))
 		}
 	})
 }
@@ -164,6 +188,9 @@ func TestRunScratch(t *testing.T) {
 			script := `echo x >f && cat f; pwd; [ "$PWD" = "$TMPDIR" ] && cat ` + r.path("proj/a") + `; touch ` + r.path("proj/b") + ` 2>/dev/null || echo ro`
 			if out, errs, code := r.call(t, "run", "--policy", policy, "--", "sh", "-c", script); out != "x\n/tmp\nold\nro\n" || code != 0 {
 				t.Errorf("uid %d: %d %q\n%s", uid, code, out, errs)
+			}
+			if out, errs, code := r.call(t, "exec", "--policy", policy, `{"script": "pwd; cat ~/proj/a; echo x >f"}`); code != 0 || !strings.Contains(out, `"stdout":"/tmp\nold\n"`) {
+				t.Errorf("uid %d: exec: %d %q %s", uid, code, out, errs)
 			}
 		}
 	})
