@@ -69,6 +69,7 @@ const (
 	kindStopped   = "stopped"   // launcher
 	kindContinued = "continued" // launcher
 	kindExited    = "exited"    // launcher
+	kindLate      = "late"      // egressd asks the keeper
 	kindMend      = "mend"      // egressd asks the keeper
 	kindStand     = "stand"     // egressd: there is no program, commands will come
 	kindExec      = "exec"      // egressd: a command and its streams; answered when it runs, or cannot. And so on to a stage

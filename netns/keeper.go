@@ -56,15 +56,15 @@ func keepBwrap(task *helperTask, bwrap *os.File, talk *control) error {
 		_ = unix.Close(helperImage)
 	}
 	_ = talk.close() // says that bwrap runs
-	keep(keeper)
+	keep(keeper, &task.Plan)
 	select {} // egressd is gone, and so will this be
 }
 
-// keep puts masks and read-only parts back where the host's own doings have
-// taken them off. Only a process of the helper's namespaces can: it has the
-// right to the sandbox's mounts, which lie below them, and egressd has not. It
-// ends with the control.
-func keep(c *control) {
+// keep makes the late mounts when it is asked to, and puts masks and read-only
+// parts back where the host's own doings have taken them off. Only a process of
+// the helper's namespaces can: it has the right to the sandbox's mounts, which
+// lie below them, and egressd has not. It ends with the control.
+func keep(c *control, p *mount.Plan) {
 	for {
 		m, files, err := c.receive()
 		closeFiles(files)
@@ -72,9 +72,15 @@ func keep(c *control) {
 			return
 		}
 		answer := message{Kind: m.Kind, ID: m.ID}
-		if m.Spot == nil {
-			answer.Error = "mending: nothing is named"
-		} else if err := mend(*m.Spot); err != nil {
+		switch {
+		case m.Kind == kindLate:
+			err = inSandbox(func(ns int) error { return mount.Late(ns, p) })
+		case m.Spot != nil:
+			err = inSandbox(func(ns int) error { return mount.Mend(ns, *m.Spot) })
+		default:
+			err = errors.New("mending: nothing is named")
+		}
+		if err != nil {
 			answer.Error = err.Error()
 		}
 		if c.send(answer) != nil {
@@ -83,9 +89,9 @@ func keep(c *control) {
 	}
 }
 
-// mend does it on a thread of its own, which is in the sandbox's mount
+// inSandbox does it on a thread of its own, which is in the sandbox's mount
 // namespace then and ends there.
-func mend(s mount.Spot) error {
+func inSandbox(do func(ns int) error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -96,9 +102,9 @@ func mend(s mount.Spot) error {
 			}
 			defer func() { _ = ns.Close() }()
 			if err := unix.Unshare(unix.CLONE_FS); err != nil {
-				return fmt.Errorf("mending: %w", err)
+				return fmt.Errorf("leaving the others' root: %w", err)
 			}
-			return mount.Mend(int(ns.Fd()), s)
+			return do(int(ns.Fd()))
 		}()
 	}()
 	return <-done

@@ -190,6 +190,9 @@ func (s *Session) try(ctx context.Context, way func(context.Context) error) erro
 		err = s.hearLauncher(ctx)
 	}
 	if err == nil {
+		err = s.finishMounts()
+	}
+	if err == nil {
 		return nil
 	}
 	s.chain.end()

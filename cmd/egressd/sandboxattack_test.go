@@ -71,34 +71,40 @@ func TestAttacks(t *testing.T) {
 				if i >= len(attacks) {
 					uid, own = 0, "/srv"
 				}
-				home := filepath.Join("/home", annName)
-				for _, path := range []string{home, home + ".real", "/tmp/p.yaml", "/tmp/planted", "/tmp/out", "/tmp/w"} {
-					if err := os.RemoveAll(path); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := os.Mkdir(home, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Chown(home, annUID, annUID); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Chmod("/home", 0o777); err != nil { // one of them moves the home itself
-					t.Fatal(err)
-				}
-				cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "e() { "+h.bin+` "$@"; }; cd `+home+a.script)
-				cmd.Env = []string{"HOME=" + own, "PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=/tmp"}
-				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-				var stdout, stderr bytes.Buffer
-				cmd.Stdout, cmd.Stderr = &stdout, &stderr
-				var exit *exec.ExitError
-				if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-					t.Fatal(err)
-				}
-				if stdout.String() != a.want {
-					t.Errorf("it printed %q, not %q; on stderr: %s", stdout.String(), a.want, stderr.String())
-				}
+				h.attack(t, a, uid, own)
 			})
 		}
 	})
+}
+
+// attack runs the script in a fresh home, as the user with this HOME.
+func (h *sandboxHost) attack(t *testing.T, a attack, uid int, own string) {
+	t.Helper()
+	home := filepath.Join("/home", annName)
+	for _, path := range []string{home, home + ".real", "/tmp/p.yaml", "/tmp/planted", "/tmp/out", "/tmp/w"} {
+		if err := os.RemoveAll(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(home, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(home, annUID, annUID); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod("/home", 0o777); err != nil { // one of them moves the home itself
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "e() { "+h.bin+` "$@"; }; cd `+home+"\n"+a.script)
+	cmd.Env = []string{"HOME=" + own, "PATH=/usr/local/bin:/usr/bin:/bin", "TMPDIR=/tmp"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if stdout.String() != a.want {
+		t.Errorf("it printed %q, not %q; on stderr: %s", stdout.String(), a.want, stderr.String())
+	}
 }

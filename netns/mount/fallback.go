@@ -62,7 +62,7 @@ func (w *words) etc(p *Plan) []string {
 // spots are a root's pins, parts and masks.
 func (w *words) spots(r *Root) []string {
 	var out []string
-	for _, pin := range r.Pins {
+	for _, pin := range slices.Concat(r.Pins, r.LatePins) {
 		out = append(out, "--bind", filepath.Join(r.Source, pin), filepath.Join(r.Path, pin))
 	}
 	for _, part := range r.Parts {

@@ -12,40 +12,54 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// layMasks puts the masks of a root on it. i tells its holes from those of
-// others.
+// layMasks puts the masks of a root on it, but for those that come late. i
+// tells its holes from those of others.
 func (r *Root) layMasks(root, i int) error {
-	for n, mask := range r.Masks {
-		if err := mask.lay(root, workHoles+strconv.Itoa(i)+"."+strconv.Itoa(n)); err != nil {
-			return fmt.Errorf("hiding %s: %w", mask.Path, err)
+	for n, k := range r.Masks {
+		if k.Late {
+			continue
+		}
+		if err := k.lay(root, workHoles+strconv.Itoa(i)+"."+strconv.Itoa(n)); err != nil {
+			return fmt.Errorf("hiding %s: %w", k.Path, err)
 		}
 	}
 	return nil
 }
 
-// lay puts an empty file or folder over one name, as what is there now asks
-// for. With holes the folder is one of its own that has a place for each.
-func (k *Mask) lay(root int, own string) error {
-	target, err := beneath(root, k.Path)
+// open opens what a mask is to cover, through no link: -1 where nothing is
+// there any more. dir says whether it is a folder now.
+func (k *Mask) open(root int) (target int, dir bool, err error) {
+	target, err = beneath(root, k.Path)
 	if errors.Is(err, unix.ENOENT) && len(k.Holes) == 0 {
 		// Removed since it was found, as short-lived files are: nothing is there to
 		// hide. But if its folder went too, what was in it may be under another name.
 		fd, err := beneath(root, filepath.Dir(k.Path))
 		if err != nil {
-			return err
+			return -1, false, err
 		}
-		return unix.Close(fd)
+		return -1, false, unix.Close(fd)
 	}
 	if err != nil {
+		return -1, false, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(target, &st); err != nil {
+		_ = unix.Close(target)
+		return -1, false, fmt.Errorf("looking at it: %w", err)
+	}
+	return target, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+}
+
+// lay puts an empty file or folder over one name. With holes the folder is one
+// of its own that has a place for each.
+func (k *Mask) lay(root int, own string) error {
+	target, dir, err := k.open(root)
+	if err != nil || target < 0 {
 		return err
 	}
 	defer func() { _ = unix.Close(target) }()
-	var st unix.Stat_t
-	if err := unix.Fstat(target, &st); err != nil {
-		return fmt.Errorf("looking at it: %w", err)
-	}
 	source := workEmpty
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+	if dir {
 		source = workEmpty + ".d"
 	}
 	if len(k.Holes) > 0 {

@@ -149,9 +149,8 @@ func lies(root, target int, path string) (dir, covered bool, err error) {
 }
 
 func coverReadOnly(clone, target int) error {
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-	if err := unix.MountSetattr(clone, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		return fmt.Errorf("making a mount read-only: %w", err)
+	if err := readOnly(clone); err != nil {
+		return err
 	}
 	return moveOnto(clone, target)
 }

@@ -83,6 +83,8 @@ type Root struct {
 	Pins   []string `json:",omitempty"` // folders bound on themselves, so that nothing renames them
 	Parts  []string `json:",omitempty"` // read-only in a writable root
 	Masks  []Mask   `json:",omitempty"` // shown empty and read-only
+	// LatePins are more pins, which [Late] makes.
+	LatePins []string `json:",omitempty"`
 }
 
 // Mask hides one name. What a deeper root shows below it is left as a hole.
@@ -90,6 +92,7 @@ type Mask struct {
 	Path  string
 	Dir   bool
 	Link  bool   `json:",omitempty"`
+	Late  bool   `json:",omitempty"` // [Late] makes it
 	Holes []Hole `json:",omitempty"`
 }
 

@@ -22,13 +22,18 @@ func tree(t *testing.T, names ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	grow(t, home, names...)
+	return home
+}
+
+func grow(t *testing.T, home string, names ...string) {
+	t.Helper()
 	for _, n := range names {
 		name, target, link := strings.Cut(n, " -> ")
 		path := filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
 		switch {
+		case err != nil:
 		case link:
 			err = os.Symlink(target, path)
 		case strings.HasSuffix(name, "/"):
@@ -40,7 +45,6 @@ func tree(t *testing.T, names ...string) string {
 			t.Fatal(err)
 		}
 	}
-	return home
 }
 
 func request(home string) mount.Request {
@@ -115,6 +119,10 @@ func TestArguments(t *testing.T) {
 func TestSpots(t *testing.T) {
 	home := tree(t, "proj/.env", "proj/.venv/x", "proj/.prod -> ../vault", "proj/a/b/policy.yaml", "proj/.git/config",
 		".ssh/config", ".ssh/id", ".config/egressd/x", "doc")
+	many := []string{"proj/many/x/in/"}
+	for i := range 16 {
+		many = append(many, fmt.Sprintf("proj/many/y/k%d", i))
+	}
 	for _, tc := range []struct {
 		name   string
 		change func(*mount.Request)
@@ -144,6 +152,40 @@ func TestSpots(t *testing.T) {
 			r.Grants = []mount.Grant{{Path: home, Write: true}}
 			r.Hidden = []string{home + "/.config/egressd", home + "/.local/state/egressd"}
 		}, ". rw pins[.config .local .local/state] masks[.config/egressd/ .local/state/egressd/]; proj ro"},
+		{"a mask at any depth, pinned up to the root", func(r *mount.Request) {
+			r.Grants = []mount.Grant{{Path: home + "/proj", Write: true}}
+			r.Masks = []string{home + "/proj/a/b/policy.yaml", home + "/proj/a/none", home + "/proj/.env", home + "/proj/.git/config", home + "/doc"}
+		}, "proj rw pins[a a/b] masks[.env .git/ .prod@ a/b/policy.yaml]"},
+		{"a mask of a folder takes those below it in", func(r *mount.Request) {
+			r.Masks = []string{home + "/proj/a/b/policy.yaml", home + "/proj/a"}
+		}, "proj ro masks[.env .git/ .prod@ a/]"},
+		{"a mask beats a grant of the same path, of one below it and of one for writing", func(r *mount.Request) {
+			r.Grants = []mount.Grant{{Path: home + "/proj/a", Write: true}, {Path: home + "/proj/a/b", Write: true}, {Path: home + "/doc"}}
+			r.Masks = []string{home + "/proj/a", home + "/doc"}
+		}, "doc ro empty; proj ro masks[.env .git/ .prod@ a/]"},
+		{"the working folder is empty where it is masked", func(r *mount.Request) {
+			r.Grants = []mount.Grant{{Path: home}, {Path: home + "/proj", Write: true}}
+			r.Masks = []string{home + "/proj"}
+		}, ". ro masks[.config/ .local/ .ssh/ proj/]"},
+		{"the working folder is a hole in a mask above it", func(r *mount.Request) {
+			r.Cwd = home + "/proj/a/b"
+			r.Grants = []mount.Grant{{Path: home}, {Path: home + "/proj/a/b", Write: true}}
+			r.Masks = []string{home + "/proj"}
+		}, ". ro masks[.config/ .local/ .ssh/ proj/(a/b)]; proj/a/b ro empty"},
+		{"a deeper dot name is hidden but where it is granted", func(r *mount.Request) {
+			r.Grants = []mount.Grant{{Path: home}, {Path: home + "/.ssh/config"}}
+			r.AllowHidden = []string{".ssh", ".config"}
+			r.Dots = []string{home + "/.ssh/config", home + "/.ssh/id", home + "/proj/a/b/policy.yaml"}
+		}, ". ro masks[.local/ .ssh/id]; proj ro masks[.env .git/ .prod@ .venv/ a/b/policy.yaml]; .ssh/config ro"},
+		{"many masks come late, but for what bwrap binds into", func(r *mount.Request) {
+			grow(t, home, many...)
+			r.Grants = []mount.Grant{{Path: home + "/proj", Write: true}, {Path: home + "/proj/many/x/in"}}
+			r.ReadOnly = []string{home + "/proj/a/b/policy.yaml"}
+			r.Masks = []string{home + "/proj/.env", home + "/proj/.git", home + "/proj/.prod"}
+			for i := range 16 {
+				r.Masks = append(r.Masks, fmt.Sprintf("%s/proj/many/y/k%d", home, i))
+			}
+		}, "proj rw pins[a many a/b many/x] late[many/y] parts[a/b/policy.yaml] masks[+19]; proj/many/x/in ro"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := request(home)
@@ -170,11 +212,22 @@ func describe(p mount.Plan, home string) string {
 		if len(r.Pins) > 0 {
 			text += fmt.Sprintf(" pins%v", r.Pins)
 		}
+		if len(r.LatePins) > 0 {
+			text += fmt.Sprintf(" late%v", r.LatePins)
+		}
+		if r.Empty {
+			text += " empty"
+		}
 		if len(r.Parts) > 0 {
 			text += fmt.Sprintf(" parts%v", r.Parts)
 		}
 		var masks []string
+		late := 0
 		for _, k := range r.Masks {
+			if k.Late {
+				late++
+				continue
+			}
 			m := k.Path
 			if k.Dir {
 				m += "/"
@@ -186,6 +239,9 @@ func describe(p mount.Plan, home string) string {
 				m += "(" + h.Path + ")"
 			}
 			masks = append(masks, m)
+		}
+		if late > 0 {
+			masks = append(masks, fmt.Sprintf("+%d", late))
 		}
 		if len(masks) > 0 {
 			text += fmt.Sprintf(" masks%v", masks)
@@ -302,5 +358,42 @@ func TestForked(t *testing.T) {
 		if want := strings.Replace(root.Path, home+"/proj", home+"/copy", 1); root.Source != want {
 			t.Errorf("%s is shown from %s", root.Path, root.Source)
 		}
+	}
+}
+
+// Names of the system and of what is shown of its /etc are covered; what no
+// view has is not, and neither is what a root shows.
+func TestCovers(t *testing.T) {
+	home := tree(t, "proj/x")
+	r := request(home)
+	r.Masks = []string{"/usr/share", "/usr/share/none", "/usr/bin/env", "/etc/passwd", "/etc/shadow", "/run", home + "/proj/x", "/nowhere"}
+	p, _, err := mount.Make(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(p.Covers); got != "[{/etc/passwd false} {/usr/share true} {/usr/bin/env false}]" {
+		t.Error(got)
+	}
+	args := strings.Join(p.Arguments(), " ")
+	for _, want := range []string{"--ro-bind /tmp/empty.d /usr/share", "--ro-bind /tmp/empty /usr/bin/env"} {
+		if !strings.Contains(args, want) {
+			t.Errorf("bwrap is not told %s", want)
+		}
+	}
+}
+
+// A way of links to a grant is made inside, but for what the view has.
+func TestGrantNames(t *testing.T) {
+	home := tree(t, "proj/", "real/deep/", "one -> two", "two -> real", "loop -> loop")
+	r := request(home)
+	r.Grants = []mount.Grant{{Path: home + "/real/deep"}}
+	r.Names = []string{home + "/one/deep", home + "/loop", "/usr/bin/none", home + "/proj/none"}
+	p, _, err := mount.Make(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprint([]mount.Link{{Path: home + "/one", Target: "two"}, {Path: home + "/two", Target: "real"}, {Path: home + "/loop", Target: "loop"}})
+	if got := fmt.Sprint(p.Links); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

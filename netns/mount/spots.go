@@ -52,6 +52,7 @@ func (m *maker) spots(roots []Root) error {
 			s.pin()
 		}
 	}
+	postpone(roots)
 	return nil
 }
 

@@ -60,11 +60,19 @@ func attach(clone int, path string) error {
 // and closes the mount.
 func attachReadOnly(clone, target int) error {
 	defer func() { _ = unix.Close(clone) }()
+	if err := readOnly(clone); err != nil {
+		return err
+	}
+	return moveOnto(clone, target)
+}
+
+// readOnly makes a detached mount so, with all below it.
+func readOnly(clone int) error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	if err := unix.MountSetattr(clone, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
 		return fmt.Errorf("making a mount read-only: %w", err)
 	}
-	return moveOnto(clone, target)
+	return nil
 }
 
 func moveOnto(clone, target int) error {

@@ -54,10 +54,12 @@ func parseSockets(text []byte) []string {
 	var out []string
 	for i, line := range lines {
 		name := socketName(line)
-		if len(name) == 0 || name[0] == '@' {
+		if name == nil || len(name) > 0 && name[0] == '@' {
 			continue
 		}
-		out = append(out, string(name))
+		if len(name) > 0 {
+			out = append(out, string(name))
+		}
 		for _, more := range lines[i+1:] {
 			name = slices.Concat(name, []byte("\n"), more)
 			if len(name) > maxSocketName {
@@ -72,7 +74,7 @@ func parseSockets(text []byte) []string {
 // maxSocketName is the size of sun_path.
 const maxSocketName = 108
 
-// socketName is the name at the end of a line, or nothing.
+// socketName is the name at the end of a line; nil where there is none.
 func socketName(line []byte) []byte {
 	for range 7 {
 		line = bytes.TrimLeft(line, " ")
