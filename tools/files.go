@@ -34,6 +34,8 @@ func Files(plan mount.Plan) safepath.Config {
 	for _, r := range plan.Roots {
 		access := safepath.Read
 		switch {
+		case r.Empty:
+			access = safepath.Masked
 		case r.Write && r.Dir:
 			access = safepath.Write
 		case r.Write:
@@ -51,6 +53,9 @@ func Files(plan mount.Plan) safepath.Config {
 			}
 			grant(filepath.Join(r.Source, m.Path), access)
 		}
+	}
+	for _, c := range plan.Covers {
+		grant(c.Path, safepath.Masked)
 	}
 	// What lies over a file of the host there is not the host's.
 	for _, f := range plan.Files {

@@ -75,6 +75,10 @@ func Profile(p mount.Plan, h Host) (text []byte, notes []string, err error) {
 	for i := range p.Roots {
 		w.root(&p.Roots[i])
 	}
+	for _, c := range p.Covers {
+		w.masks++
+		w.path("blacklist", c.Path)
+	}
 	if w.err != nil {
 		return nil, nil, w.err
 	}
@@ -204,7 +208,7 @@ func (w *writer) home(granted map[string][]string) {
 		return
 	}
 	if len(w.plan.Links) > 0 {
-		w.refuse(home, "HOME is reached by a link")
+		w.refuse(home, "it, or a grant, is reached by a link")
 	}
 	inHome := slices.ContainsFunc(granted[first(home)], func(g string) bool { return mount.Below(g, home) })
 	switch {
@@ -242,12 +246,17 @@ func (w *writer) forRoot() {
 // root says one grant, and what is read-only or hidden in it. The order is that
 // of mount.Apply: pins, parts, masks, each shallow first.
 func (w *writer) root(r *mount.Root) {
-	if r.Write {
+	switch {
+	case r.Empty:
+		w.masks++
+		w.path("blacklist", r.Path)
+		return
+	case r.Write:
 		w.write(r)
-	} else {
+	default:
 		w.path("read-only", r.Path)
 	}
-	for _, pin := range r.Pins {
+	for _, pin := range slices.Concat(r.Pins, r.LatePins) {
 		// A mount cannot be renamed, nor what leads to it.
 		w.path("read-only", filepath.Join(r.Path, pin))
 		w.path("read-write", filepath.Join(r.Path, pin))

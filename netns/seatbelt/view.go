@@ -95,7 +95,7 @@ func (v View) root(r mount.Root, name func(string) string, p *Profile) {
 	for _, x := range r.Masks {
 		add(x.Path, Hidden)
 	}
-	for _, x := range r.Pins {
+	for _, x := range slices.Concat(r.Pins, r.LatePins) {
 		p.Pins = append(p.Pins, name(path.Join(r.Source, x)))
 	}
 }
