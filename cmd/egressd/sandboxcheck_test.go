@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 func (r *caseRun) check(t *testing.T, temp []string) {
@@ -52,12 +51,7 @@ func (r *caseRun) check(t *testing.T, temp []string) {
 		r.checkHost(t, s)
 	}
 	if e.Left != nil {
-		l := left()
-		// What was killed is taken down by the kernel, which has others to serve too.
-		for begin := time.Now(); len(l) != *e.Left && time.Since(begin) < 2*time.Second; l = left() {
-			time.Sleep(5 * time.Millisecond)
-		}
-		if len(l) != *e.Left {
+		if l := left(); len(l) != *e.Left {
 			t.Errorf("%d processes are left, not %d: %s", len(l), *e.Left, strings.Join(l, "; "))
 		}
 	}
