@@ -144,8 +144,8 @@ func (e *examination) inside(ctx context.Context, box *netns.Session) {
 	if runtime.GOOS == "linux" {
 		look("seccomp", "the filter of system calls is in force; no capability, and none can be had", netns.Check{Kind: netns.CheckConfined})
 	}
-	look("inside", "/usr takes no write, the host's /etc is not there, no network but lo", netns.Check{Kind: netns.CheckReadOnly, Path: "/usr"},
-		netns.Check{Kind: netns.CheckAbsent, Path: "/etc/shadow"}, netns.Check{Kind: netns.CheckDevices}, netns.Check{Kind: netns.CheckRoutes})
+	look("inside", insideFound, append(networkChecks(), netns.Check{Kind: netns.CheckReadOnly, Path: "/usr"},
+		netns.Check{Kind: netns.CheckAbsent, Path: shadow})...)
 }
 
 // trial makes a sandbox like run's, for a program that is never started.

@@ -7,7 +7,6 @@ import (
 	"github.com/egressd/egressd/ca"
 	"github.com/egressd/egressd/netns"
 	"github.com/egressd/egressd/netns/mount"
-	"github.com/egressd/egressd/policy"
 )
 
 // insideLayout is the same in every sandbox.
@@ -38,9 +37,6 @@ func (l layout) trustFiles(stores []string) []mount.Entry {
 // neverShown are folders that show empty in any grant.
 func neverShown(string) []string { return []string{"/run", "/var/run"} }
 
-// refusedHere is what a policy asks for that this platform lacks.
-func refusedHere(*policy.Policy) []error { return nil }
-
 // shadow is a file of the host's that no sandbox may read.
 const shadow = "/etc/shadow"
 
@@ -48,3 +44,6 @@ const shadow = "/etc/shadow"
 func networkChecks() []netns.Check {
 	return []netns.Check{{Kind: netns.CheckDevices}, {Kind: netns.CheckRoutes}}
 }
+
+// insideFound is what doctor says when a look from inside finds all well.
+const insideFound = "/usr takes no write, the host's /etc is not there, no network but lo"

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/egressd/egressd/policy"
 )
@@ -31,6 +32,6 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 	}
 	no(s.Timeout != 0, "sandbox.timeout")
 	no(s.Limits != policy.SandboxLimits{}, "sandbox.limits")
-	errs = append(errs, refusedHere(p)...)
+	errs = append(errs, refusedOn(runtime.GOOS, p)...)
 	return errors.Join(errs...)
 }
