@@ -16,7 +16,7 @@ var own = []string{"/etc", "/run", "/var/run"}
 // read-only is read, a granted file is written in place. The folders that are
 // the sandbox's alone (/tmp, a private HOME, /etc) are not among them.
 func Files(plan mount.Plan) safepath.Config {
-	cfg := safepath.Config{Cwd: plan.Cwd}
+	cfg := safepath.Config{Cwd: source(plan, plan.Cwd)}
 	grant := func(path string, a safepath.Access) {
 		cfg.Grants = append(cfg.Grants, safepath.Grant{Path: path, Access: a})
 	}
@@ -67,6 +67,16 @@ func Files(plan mount.Plan) safepath.Config {
 // rooted says that a root shows path, so that the root says what may be done.
 func rooted(plan mount.Plan, path string) bool {
 	return slices.ContainsFunc(plan.Roots, func(r mount.Root) bool { return mount.Below(path, r.Path) })
+}
+
+// source is where a path of the sandbox lies on the host.
+func source(plan mount.Plan, path string) string {
+	for _, r := range slices.Backward(plan.Roots) { // the deepest first
+		if rel, err := filepath.Rel(r.Path, path); err == nil && mount.Below(path, r.Path) {
+			return filepath.Join(r.Source, rel)
+		}
+	}
+	return path
 }
 
 // as is where a root shows inside, if that is elsewhere.

@@ -252,3 +252,97 @@ func TestMCP(t *testing.T) {
 		}
 	})
 }
+
+// A copy to work on, a scratch folder to start in and a home that is kept are
+// the same for commands and file tools, where both have them.
+func TestMCPPlaces(t *testing.T) {
+	t.Parallel()
+	proxytest.Namespaced(t, func(t *testing.T, _ string) {
+		newSandboxHost(t)
+		for _, uid := range []int{annUID, 0} {
+			r := newRunPlace(t, uid)
+			r.write(t, "proj/f", "old\n")
+			r.write(t, "home2-file", "")
+			if err := os.MkdirAll(r.path("kept"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			read := func(a *agent, path, want string) {
+				t.Helper()
+				if text, _, err := a.say(t.Context(), "file_read", map[string]any{"path": path}); err != nil || !strings.HasPrefix(text, want) {
+					t.Errorf("%s: %q %v, want %q", path, text, err, want)
+				}
+			}
+			a := newAgent(t, r, "os_env: {fork: true, sandbox: {write_paths: [.], egress_rules: []}}\ntools: {preset: full}\n")
+			a.want(t, "echo new > f; pwd", r.path("proj")+"\n", 0)
+			read(a, "f", "new\n")
+			read(a, r.path("proj/f"), "new\n")
+			if text, refused, err := a.say(t.Context(), "file_write", map[string]any{"path": "g", "content": "tool\n"}); refused || err != nil {
+				t.Error(text, err)
+			}
+			a.want(t, "cat f g", "new\ntool\n", 0)
+			a.atEnd(t)
+			if text, err := os.ReadFile(r.path("proj/f")); string(text) != "old\n" {
+				t.Errorf("the folder itself was changed: %q %v", text, err)
+			}
+			a = newAgent(t, r, "os_env: {start_in_scratch: true, sandbox: {egress_rules: []}}\ntools: {preset: full}\n")
+			a.want(t, "echo x > here; ls; cd "+r.path("proj")+"; cat f", "here\nold\n", 0)
+			read(a, "f", "old\n")
+			a.atEnd(t)
+			a = newAgent(t, r, "sandbox: {home: ~/kept, egress_rules: []}\ntools: {preset: full}\n")
+			a.want(t, "echo mine > ~/note", "", 0)
+			read(a, r.path("note"), "mine\n")
+			a.atEnd(t)
+			if _, err := os.Stat(r.path("kept/note")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// The operator's program is asked about each call that is granted, and nobody is
+// who grants nothing.
+func TestMCPOnCall(t *testing.T) {
+	t.Parallel()
+	proxytest.Namespaced(t, func(t *testing.T, _ string) {
+		newSandboxHost(t)
+		r := newRunPlace(t, annUID)
+		r.write(t, "judge", "#!/bin/sh\nread call; echo \"$call\" >> "+r.path("asked")+"\ncase $call in *secret*) echo 'not that one'; exit 1;; esac\n")
+		if err := os.Chmod(r.path("judge"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		a := newAgent(t, r, "sandbox: {write_paths: [.], egress_rules: []}\ntools: {preset: full, on_call: ["+r.path("judge")+"]}\n")
+		a.want(t, "echo fine", "fine\n", 0)
+		for name, args := range map[string]map[string]any{"shell": {"script": "echo secret"}, "file_read": {"path": "secret"}} {
+			if text, refused, err := a.say(t.Context(), name, args); text != "not that one" || !refused || err != nil {
+				t.Errorf("%q %v %v", text, refused, err)
+			}
+		}
+		a.atEnd(t)
+		asked, err := os.ReadFile(r.path("asked"))
+		if err != nil || !strings.HasPrefix(string(asked), `{"tool":"shell","arguments":{"script":"echo fine"},"cwd":"`+r.path("proj")+`"}`) || strings.Count(string(asked), "\n") != 3 {
+			t.Errorf("asked: %s %v", asked, err)
+		}
+		a = newAgent(t, r, "sandbox: {egress_rules: []}\n")
+		if list, err := a.ListTools(t.Context(), nil); err != nil || len(list.Tools) != 0 {
+			t.Errorf("%v %v", list, err)
+		}
+		if text, refused, err := a.say(t.Context(), "shell", map[string]any{"script": "true"}); !refused || err != nil || !strings.HasPrefix(text, "not granted") {
+			t.Errorf("%q %v %v", text, refused, err)
+		}
+		a.atEnd(t)
+		if !strings.Contains(a.errs.String(), "no tool is granted") {
+			t.Error(a.errs)
+		}
+		// What the sandbox could have written does not judge.
+		policy := r.write(t, "mcp-policy.yaml", "sandbox: {write_paths: [.], egress_rules: []}\ntools: {preset: full, on_call: [./judge]}\n")
+		r.write(t, "proj/judge", "#!/bin/sh\n")
+		if err := os.Chmod(r.path("proj/judge"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range []string{"mcp", "exec"} {
+			if out, errs, code := r.call(t, command, "--policy", policy, "--cwd", r.path("proj")); code != exitEgressd || out != "" || !strings.Contains(errs, "egressd: ") {
+				t.Errorf("%s: %d %q %s", command, code, out, errs)
+			}
+		}
+	})
+}
