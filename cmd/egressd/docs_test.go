@@ -212,8 +212,9 @@ var (
 	reasonsGiven = strings.Fields(`rule no_rule port_not_allowed method_not_allowed path_not_allowed query_not_allowed deny_rule
 		expired bad_host bad_request ambiguous_path authority_mismatch private_address protocol upgrade_not_allowed body_too_large
 		rate_limited revoked credential_leak credential_plaintext credential_unavailable credential_foreign
-		overloaded audit_unavailable proxy_auth dns connect upstream_tls upstream_reset timeout client_gone internal`)
-	reasonsLater  = strings.Fields(`approved learned approval_denied approval_timeout not_granted`)
+		overloaded audit_unavailable proxy_auth dns connect upstream_tls upstream_reset timeout client_gone internal
+		not_granted approval_denied approval_timeout`)
+	reasonsLater  = strings.Fields(`approved learned`)
 	reasonHeading = regexp.MustCompile("(?m)^### `([a-z_]+)`$")
 )
 
