@@ -34,11 +34,13 @@ func plan() mount.Plan {
 		Roots: []mount.Root{
 			{Source: "/opt/cache", Path: "/opt/cache", Write: true, Dir: true},
 			{Source: "/home/ann/proj", Path: "/home/ann/proj", Write: true, Dir: true,
-				Pins: []string{"a", "a/b"}, Parts: []string{"a/b/egressd.yaml"}, Masks: []mount.Mask{{Path: ".env"}, {Path: ".git", Dir: true}}},
+				Pins: []string{"a"}, LatePins: []string{"a/b"}, Parts: []string{"a/b/egressd.yaml"}, Masks: []mount.Mask{{Path: ".env"}, {Path: ".git", Dir: true}}},
 			{Source: "/work/data sets (1)", Path: "/work/data sets (1)", Dir: true},
 			{Source: "/home/ann/proj/vendor", Path: "/home/ann/proj/vendor", Dir: true},
+			{Source: "/home/ann/proj/shut", Path: "/home/ann/proj/shut", Dir: true, Empty: true},
 			{Source: "/home/ann/proj/vendor/out", Path: "/home/ann/proj/vendor/out", Write: true, Dir: true},
 		},
+		Covers: []mount.Cover{{Path: "/usr/share/secret", Dir: true}},
 	}
 }
 
