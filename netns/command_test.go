@@ -140,7 +140,7 @@ func (s *stand) left() string { return `ps -e -o comm= | grep -c 'sleep\|python'
 // inside is what the launcher has open, and the processes, mounts and files of
 // the sandbox.
 func (s *stand) inside(ctx context.Context) string {
-	_, out, _ := s.run(ctx, Command{Argv: []string{"sh", "-c", "ps -e -o comm= > /tmp/p; sort -u /tmp/p; rm /tmp/p; cat /proc/self/mountinfo; find /tmp /dev/shm $HOME; df --output=used /tmp"}})
+	_, out, _ := s.run(ctx, Command{Argv: []string{"sh", "-c", "ps -e -o comm= > /tmp/p; sort -u /tmp/p | grep -vx -e exe -e launcher; rm /tmp/p; cat /proc/self/mountinfo; find /tmp /dev/shm $HOME; df --output=used /tmp"}})
 	return out
 }
 
