@@ -70,7 +70,7 @@ func TestMCPEnds(t *testing.T) {
 		}
 		t.Run("a program that stops the launcher", func(t *testing.T) {
 			a := newAgent(t, r, shellPolicy)
-			a.want(t, "kill -STOP $PPID; sleep 100", "", 124, "timeout_ms", 300)
+			a.want(t, "sleep 0.3; kill -STOP $PPID; sleep 100", "", 124, "timeout_ms", 900)
 			a.want(t, "echo again", "again\n", 0)
 			a.atEnd(t)
 		})
