@@ -11,7 +11,7 @@ import (
 // No variable is set twice, and the example of docs/serve.md, whose clients no
 // --env-out can be written for, has them all.
 func TestVariablesOnce(t *testing.T) {
-	inside := append(proxyVariables(insideLayout.url()), ca.Variables("/b.pem", "/certs")...)
+	inside := append(proxyVariables(insideLayout.url("")), ca.Variables("/b.pem", "/certs")...)
 	outside := clientVariables("http://127.0.0.1:3128", "/egressd/ca.pem")
 	for _, list := range [][]string{inside, outside} {
 		var seen []string

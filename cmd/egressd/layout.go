@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"path/filepath"
 	"strings"
 
@@ -15,8 +16,24 @@ type layout struct {
 	folder string // files of credentials
 }
 
-// url is the proxy's, as variables have it.
-func (l layout) url() string { return "http://" + l.proxy }
+// url is the proxy's, as variables have it, with the token it asks for.
+func (l layout) url(token string) string {
+	if token == "" {
+		return "http://" + l.proxy
+	}
+	return "http://" + proxyUser + ":" + token + "@" + l.proxy
+}
+
+// proxyUser stands before the token, for which any user will do.
+const proxyUser = "sandbox"
+
+// tokenField is the line of a request that shows the token.
+func tokenField(token string) string {
+	if token == "" {
+		return ""
+	}
+	return "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(proxyUser+":"+token)) + "\r\n"
+}
 
 // file is where a file of a credential lies.
 func (l layout) file(name string) string { return filepath.Join(l.folder, name) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"path/filepath"
 
 	"github.com/egressd/egressd/netns"
@@ -42,3 +43,7 @@ func networkChecks() []netns.Check { return nil }
 
 // insideFound is what doctor says when a look from inside finds all well.
 const insideFound = "/usr takes no write, what is not granted cannot be read"
+
+// newToken is what the explicit proxy asks for: every program of the host can
+// reach it, other users' too.
+func newToken() string { return rand.Text() }

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"errors"
+	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -30,5 +33,28 @@ func TestRefusedOn(t *testing.T) {
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, not %q", text, err, want)
 		}
+	}
+}
+
+// What a client shows of the URL in its variables is what the self-test shows.
+func TestProxyToken(t *testing.T) {
+	t.Parallel()
+	l := layout{proxy: "127.0.0.1:9"}
+	u, err := url.Parse(l.url("TOKEN"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass, _ := u.User.Password()
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader("GET / HTTP/1.1\r\nHost: a\r\n" + tokenField("TOKEN") + "\r\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", r.Header.Get("Proxy-Authorization"))
+	user, shown, ok := r.BasicAuth()
+	if !ok || user != u.User.Username() || shown != pass || u.Host != l.proxy {
+		t.Errorf("%s, and the self-test shows %s:%s", u, user, shown)
+	}
+	if l.url("") != "http://127.0.0.1:9" || tokenField("") != "" {
+		t.Error("without a token there is none")
 	}
 }

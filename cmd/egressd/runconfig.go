@@ -59,7 +59,7 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 	case p.HasRules:
 		c.Network, c.Names, c.Early = netns.Captured, r.sess.set, r.early
 		authority = r.sess.issuer
-		c.Env = withVariables(c.Env, proxyVariables(insideLayout.url()))
+		c.Env = withVariables(c.Env, proxyVariables(insideLayout.url(r.sess.token)))
 		if loose {
 			c.Env = withJavaOptions(c.Env, javaTrust(insideLayout))
 		}

@@ -303,7 +303,7 @@ func (r *runner) openDoors() (func(), error) {
 	if !r.policy.HasRules {
 		return func() {}, nil
 	}
-	if err := r.sess.serve(r.box, "explicit", ""); err != nil {
+	if err := r.sess.serve(r.box, "explicit", r.sess.token); err != nil {
 		return nil, err
 	}
 	r.sess.tellNames(func(set *rules.Set) error { return r.box.SetNames(set) })

@@ -101,16 +101,16 @@ func (r *runner) probeDenied(ctx context.Context) error {
 		return fmt.Errorf("reaching the proxy: %w", err)
 	}
 	host := selfTestHost()
-	return deniedBy(c, "http://"+host+"/", host, "the proxy")
+	return deniedBy(c, "http://"+host+"/", host, tokenField(r.sess.token), "the proxy")
 }
 
-// deniedBy sends a request over c and wants egressd's own 403.
-func deniedBy(c net.Conn, target, host, door string) error {
+// deniedBy sends a request over c, with fields more, and wants egressd's own 403.
+func deniedBy(c net.Conn, target, host, more, door string) error {
 	defer c.Close()
 	if err := c.SetDeadline(time.Now().Add(selfTestTime)); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", target, host); err != nil {
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s\r\n%sConnection: close\r\n\r\n", target, host, more); err != nil {
 		return fmt.Errorf("asking %s: %w", door, err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)

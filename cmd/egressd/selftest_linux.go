@@ -40,7 +40,7 @@ func (r *runner) probePlain(ctx context.Context, addr netip.Addr, host string) e
 	if err != nil {
 		return fmt.Errorf("dialling the address of a name: %w", err)
 	}
-	return deniedBy(c, "/", host, "the captured port 80")
+	return deniedBy(c, "/", host, "", "the captured port 80")
 }
 
 func (r *runner) probeSecure(ctx context.Context, addr netip.Addr, host string) error {
@@ -55,5 +55,5 @@ func (r *runner) probeSecure(ctx context.Context, addr netip.Addr, host string) 
 		c.Close()
 		return fmt.Errorf("verifying the session's certificate: %w", err)
 	}
-	return deniedBy(t, "/", host, "the captured port 443")
+	return deniedBy(t, "/", host, "", "the captured port 443")
 }

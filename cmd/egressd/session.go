@@ -22,6 +22,7 @@ import (
 // and the policy in force.
 type session struct {
 	id     string
+	token  string // that the sandbox's explicit proxy asks for; empty: none
 	dirs   dirs
 	src    *source
 	log    *audit.Log
@@ -77,7 +78,7 @@ type sessionConfig struct {
 // Secrets come with arm; the proxy with serve, once it is known who names
 // addresses.
 func newSession(c sessionConfig) (*session, error) {
-	s := &session{id: audit.NewSession(), dirs: c.dirs, src: c.src, logger: c.logger, programs: c.programs}
+	s := &session{id: audit.NewSession(), token: newToken(), dirs: c.dirs, src: c.src, logger: c.logger, programs: c.programs}
 	var err error
 	// Some hundred files, read while the rest is made ready.
 	s.roots = sync.OnceValues(hostRoots)
