@@ -63,6 +63,9 @@ func (s *Session) startHelper(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.blank = s.leaveBlank()
+	heard := false
+	defer func() { s.blank.give(heard) }()
 	plan, err := parcel("plan", helperTask{Plan: s.plan, BwrapArgv0: s.bwrap, Image: h.image != nil})
 	if err != nil {
 		return err
@@ -79,18 +82,16 @@ func (s *Session) startHelper(ctx context.Context) error {
 	for batch := range slices.Chunk(mounts, maxFiles) {
 		err = errors.Join(err, h.talk.send(message{Kind: kindMounts}, batch...))
 	}
-	if err := s.fillTexts(); err != nil {
-		return err // no helper is waited for
-	}
 	if err == nil {
 		err = s.sendTexts(h.talk)
 	}
-	if heard := s.hearHelper(ctx, h.talk); heard != nil {
-		return heard
+	if err := s.hearHelper(ctx, h.talk); err != nil {
+		return err
 	}
 	if err != nil {
 		return err
 	}
+	heard = true
 	return s.serveEarly(ctx)
 }
 
@@ -122,6 +123,8 @@ func (s *Session) hearHelper(ctx context.Context, talk *control) error {
 			}
 		case m.Kind == kindSpares:
 			s.spares = files
+		case m.Kind == kindBlanks:
+			s.blank.take(files)
 		case m.Kind == kindFailed && denied(unix.Errno(m.Errno)):
 			return &forbidden{m.Step, errors.New(m.Error)}
 		default:

@@ -59,6 +59,7 @@ const (
 	kindListeners = "listeners" // helper: nine sockets
 	kindSpares    = "spares"    // helper: bare sockets
 	kindFailed    = "failed"    // helper, launcher: it ends now
+	kindBlanks    = "blanks"    // helper: files inside to write, maxFiles or fewer
 	kindHello     = "hello"     // launcher: here
 	kindTexts     = "texts"     // egressd to the helper: the texts of the files, as one descriptor
 	kindPrepare   = "prepare"   // egressd: the program and its streams; answered with the pty's master

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -89,11 +90,27 @@ func runHelper(c *control, step *string) error {
 	if err := forget(); err != nil {
 		return err
 	}
+	*step = "texts"
+	if err := handBlanks(c, &task.Plan); err != nil {
+		return err
+	}
 	*step = "bwrap"
 	if len(task.Plan.Spots()) > 0 {
 		return keepBwrap(&task, bwrap, c)
 	}
 	return becomeBwrap(&task, bwrap)
+}
+
+// handBlanks gives egressd the files that it writes itself.
+func handBlanks(c *control, p *mount.Plan) error {
+	files, err := mount.Blanks(p)
+	defer closeFiles(files)
+	for batch := range slices.Chunk(files, maxFiles) {
+		if err == nil {
+			err = c.send(message{Kind: kindBlanks}, batch...)
+		}
+	}
+	return err
 }
 
 // hearTask takes what was not yet known when the helper was started: the plan,

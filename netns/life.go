@@ -89,6 +89,7 @@ func (s *Session) Close() error {
 		if s.launcher != nil {
 			<-s.launcher.ended
 		}
+		_ = s.blank.wait() // its error has been told
 		if s.early != nil {
 			<-s.early // of a start that failed, whose error it has
 		}

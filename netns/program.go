@@ -95,3 +95,16 @@ func (p *program) prepare() (path string, err error) {
 	}
 	return path, nil
 }
+
+// environment is the program's: what was given, and who and where it is
+// inside.
+func (s *Session) environment() []string {
+	env := s.cfg.Env
+	if s.cfg.EnvLate != nil {
+		env = override(env, s.cfg.EnvLate())
+	}
+	if s.explicit {
+		env = override(env, s.cfg.EnvExplicit)
+	}
+	return override(env, []string{"HOME=" + s.plan.Home, "TMPDIR=" + s.plan.Temp, "USER=" + s.id.inside.Name, "LOGNAME=" + s.id.inside.Name})
+}

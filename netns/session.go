@@ -33,6 +33,7 @@ type Session struct {
 	terminal *os.File
 	server   *nameServer
 	early    chan error // what Early came to, or nil where it was not called
+	blank    *blanks    // files inside that are written meanwhile, or nil
 	public   *publisher
 	watcher  *watcher
 	keeper   *remote
@@ -201,6 +202,7 @@ func (s *Session) try(ctx context.Context, way func(context.Context) error) erro
 		err = errors.Join(err, <-s.early)
 		s.early = nil
 	}
+	err, s.blank = errors.Join(err, s.blank.wait()), nil
 	if s.server != nil {
 		s.server.close()
 		s.server = nil
@@ -215,6 +217,9 @@ func (s *Session) ready(ctx context.Context) error {
 	s.mu.Lock()
 	s.launcher = newRemote(s.chain.launcher, s.fromLauncher)
 	s.mu.Unlock()
+	if err := s.blank.wait(); err != nil {
+		return err
+	}
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
@@ -276,19 +281,6 @@ func (s *Session) prepare(ctx context.Context) error {
 		closeFiles(got)
 	}
 	return nil
-}
-
-// environment is the program's: what was given, and who and where it is
-// inside.
-func (s *Session) environment() []string {
-	env := s.cfg.Env
-	if s.cfg.EnvLate != nil {
-		env = override(env, s.cfg.EnvLate())
-	}
-	if s.explicit {
-		env = override(env, s.cfg.EnvExplicit)
-	}
-	return override(env, []string{"HOME=" + s.plan.Home, "TMPDIR=" + s.plan.Temp, "USER=" + s.id.inside.Name, "LOGNAME=" + s.id.inside.Name})
 }
 
 // watch begins to look at what is hidden or read-only, before it is mounted.

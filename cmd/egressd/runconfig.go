@@ -76,11 +76,11 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 		c.Files = append(c.Files, mount.Entry{Path: insideLayout.file(name), Mode: 0o444})
 	}
 	c.Env = withVariables(<-r.git, c.Env)
-	r.texts = func() (map[string][]byte, error) {
+	r.texts = func(secrets func() (credbroker.Inside, error)) (map[string][]byte, error) {
 		// Only now, when the helper runs: to start it the process must be open to
 		// others for a moment.
 		if p.HasRules {
-			if r.inside, r.noSecret = r.sess.armed(ctx); r.noSecret != nil {
+			if r.inside, r.noSecret = secrets(); r.noSecret != nil {
 				return nil, r.noSecret
 			}
 		}
@@ -94,7 +94,8 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 		}
 		return texts, err
 	}
-	c.Texts = sync.OnceValues(r.texts)
+	r.secrets = sync.OnceValues(func() (credbroker.Inside, error) { return r.sess.armed(ctx) })
+	c.Texts = sync.OnceValues(func() (map[string][]byte, error) { return r.texts(r.secrets) })
 	c.EnvLate = func() []string {
 		env := slices.Concat(r.inside.Env, gitVariables(c.Env, r.inside.Git))
 		for _, f := range r.inside.Files {

@@ -44,12 +44,15 @@ type runner struct {
 	capture   netns.Capture
 	ahead     *netns.Ahead
 	published []netns.Publish
-	git       chan []string                     // the caller's git identity, as variables
-	java      func() ([]string, bool)           // what javaStores finds
-	programs  *hostPrograms                     // that may be started on the host
-	inside    credbroker.Inside                 // what the sandbox sees of credentials
-	noSecret  error                             // why a secret could not be had
-	texts     func() (map[string][]byte, error) // of the files that are made inside
+	git       chan []string           // the caller's git identity, as variables
+	java      func() ([]string, bool) // what javaStores finds
+	programs  *hostPrograms           // that may be started on the host
+	inside    credbroker.Inside       // what the sandbox sees of credentials
+	noSecret  error                   // why a secret could not be had
+	// secrets reads those of the policy, once, and is what the sandbox sees of them.
+	secrets func() (credbroker.Inside, error)
+	// texts are of the files that are made inside.
+	texts func(secrets func() (credbroker.Inside, error)) (map[string][]byte, error)
 
 	recorded    bool // the record is whole
 	interactive bool

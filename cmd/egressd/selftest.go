@@ -24,6 +24,9 @@ const selfTestTime = 10 * time.Second
 // inside yet. What the probes find is told by selfTest.
 func (r *runner) early(ctx context.Context, box *netns.Session) (err error) {
 	r.box = box
+	if _, err := r.secrets(); err != nil {
+		return err // the doors serve nobody without what guards them
+	}
 	r.sess.sink.set(true) // selfTest opens it
 	if r.doors, err = r.openDoors(); err != nil {
 		return err

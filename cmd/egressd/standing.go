@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/credbroker"
 	"github.com/egressd/egressd/netns"
 	"github.com/egressd/egressd/shell"
 	"github.com/egressd/egressd/tools"
@@ -126,7 +127,8 @@ func (s *standing) open(ctx context.Context, network bool) (*netns.Session, erro
 	one := &runner{flags: s.flags, src: s.src, policy: s.policy, cwd: s.cwd, grants: s.grants, isolator: s.isolator, sess: s.sess}
 	c := s.config
 	c.Event = one.event
-	c.Texts = sync.OnceValues(s.texts)
+	one.secrets = sync.OnceValues(func() (credbroker.Inside, error) { return s.sess.armed(ctx) })
+	c.Texts = sync.OnceValues(func() (map[string][]byte, error) { return s.texts(one.secrets) })
 	switch {
 	case network && s.policy.HasRules:
 		if err := s.retire(); err != nil {

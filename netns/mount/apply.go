@@ -86,6 +86,34 @@ func Apply(p *Plan, m Mounts) error {
 	return nil
 }
 
+// Blanks opens the files of the plan that [Apply] has left empty to be written
+// later, in the order of Etc and then Files.
+func Blanks(p *Plan) ([]*os.File, error) {
+	var files []*os.File
+	open := func(e Entry, at string) error {
+		if !e.Blank {
+			return nil
+		}
+		f, err := os.OpenFile(at, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("opening %s to be written later: %w", e.Path, err)
+		}
+		files = append(files, f)
+		return nil
+	}
+	for _, e := range p.Etc {
+		if err := open(e, work+e.Path); err != nil {
+			return files, err
+		}
+	}
+	for i, e := range p.Files {
+		if err := open(e, workFiles+strconv.Itoa(i)); err != nil {
+			return files, err
+		}
+	}
+	return files, nil
+}
+
 // layWork makes the work folder.
 func layWork() error {
 	if err := unix.Mount("tmpfs", work, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {

@@ -63,6 +63,7 @@ type Entry struct {
 	Target string `json:",omitempty"` // a link with this target
 	Dir    bool   `json:",omitempty"` // Host is a folder; without Host an empty one
 	Mode   uint32 `json:",omitempty"` // of Data
+	Blank  bool   `json:",omitempty"` // the text is written later, by whoever [Blanks] hands the file to
 	Data   []byte `json:"-"`          // the text, where neither Host nor Target is set; it travels apart
 }
 
