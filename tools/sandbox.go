@@ -45,12 +45,25 @@ type Sandbox struct {
 
 // slot holds one sandbox of a kind.
 type slot struct {
-	mu  sync.Mutex // held while it is opened
-	box *netns.Session
+	mu     sync.Mutex // held while it is opened
+	box    *netns.Session
+	failed error // what Start came to, for the first command
 }
 
-// Start has nothing to do: the first command opens its sandbox.
-func (s *Sandbox) Start(context.Context) error {
+// Start opens the sandbox, so that the time of the first command is its own.
+// What that fails with the command is told, and the next one tries again.
+func (s *Sandbox) Start(ctx context.Context) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	_, err := s.open(ctx, &s.with)
+	s.with.mu.Lock()
+	defer s.with.mu.Unlock()
+	s.with.failed = err
+	return nil
+}
+
+func (s *Sandbox) check() error {
 	if s.Open == nil || !filepath.IsAbs(s.Cwd) {
 		return errors.New("a sandboxed shell needs an absolute cwd, and somebody to open the sandbox")
 	}
@@ -60,7 +73,7 @@ func (s *Sandbox) Start(context.Context) error {
 // Exec runs a command in a session and a process group of its own. All that it
 // has started is killed when it ends, for whatever reason.
 func (s *Sandbox) Exec(ctx context.Context, cmd shell.Command) (shell.Result, error) {
-	if err := errors.Join(cmd.Check(), s.Start(ctx)); err != nil {
+	if err := errors.Join(cmd.Check(), s.check()); err != nil {
 		return shell.Result{}, err
 	}
 	kind := &s.with
@@ -93,6 +106,10 @@ func (s *Sandbox) open(ctx context.Context, kind *slot) (*netns.Session, error) 
 	s.mu.Unlock()
 	if over {
 		return nil, shell.ErrDisposed
+	}
+	if err := kind.failed; err != nil {
+		kind.failed = nil
+		return nil, err
 	}
 	if kind.box != nil {
 		select {

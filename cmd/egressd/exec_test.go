@@ -27,7 +27,7 @@ func TestExec(t *testing.T) {
 			}{
 				{`{"script":"echo out; echo err >&2; exit 3"}`, tools.Answer{Stdout: "out\n", Stderr: "err\n", ExitCode: 3}},
 				{`{"argv":["printf","%s|","a b","$HOME",""]}`, tools.Answer{Stdout: "a b|$HOME||"}},
-				{`{"script":"echo early; sleep 60","timeout_ms":400}`, tools.Answer{Stdout: "early\n", ExitCode: 124}},
+				{`{"script":"echo early; sleep 60","timeout_ms":1500}`, tools.Answer{Stdout: "early\n", ExitCode: 124}},
 				{`{"script":"setsid sleep 60 & sleep 60 & echo done"}`, tools.Answer{Stdout: "done\n"}},
 				{`{"argv":["none-such"]}`, tools.Answer{Stderr: "egressd: none-such: not found in the sandbox\n", ExitCode: 127}},
 				{`{"argv":["pwd"],"cwd":"/usr"}`, tools.Answer{Stdout: "/usr\n"}},

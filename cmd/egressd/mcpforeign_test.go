@@ -34,7 +34,7 @@ console.log((await say("file_write", { path: "big", content: big })).trim());
 const stop = new AbortController();
 setTimeout(() => stop.abort(), 400);
 console.log(await say("shell", { script: "sleep 1000" }, { signal: stop.signal }).catch(e => "given up"));
-console.log(await say("shell", { script: "ps -e -o comm= | grep -c sleep" }));
+console.log(await say("shell", { script: "left() { ps -e -o args= | grep -cx 'sleep 1000'; }; for i in $(seq 100); do left >/tmp/n || break; sleep 0.1; done; left" }));
 await client.close();
 `
 

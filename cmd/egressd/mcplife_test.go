@@ -32,8 +32,7 @@ func TestMCPEnds(t *testing.T) {
 			if err == nil || time.Since(begin) > 5*time.Second {
 				t.Errorf("%v after %v", err, time.Since(begin))
 			}
-			time.Sleep(300 * time.Millisecond)
-			a.want(t, "cat started; ps -e -o comm= | grep -c sleep", "up\n0\n", 1)
+			a.want(t, "cat started; left() { ps -e -o args= | grep -cx 'sleep 1000'; }; for i in $(seq 100); do left >/tmp/n || break; sleep 0.1; done; left", "up\n0\n", 1)
 			a.atEnd(t)
 			if i := slices.IndexFunc(r.record(t), func(rec map[string]any) bool { return rec["exit_code"] == 130.0 }); i < 0 {
 				t.Error("no record tells of the command that was cancelled")
