@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/egressd/egressd/netns/cgroup"
 	"github.com/egressd/egressd/netns/mount"
 )
 
@@ -40,7 +41,7 @@ func Begin(cwd string, invoker Invoker) *Ahead {
 		if a.id, a.err = whoRuns(cwd, invoker); a.err != nil {
 			return
 		}
-		a.helper, a.err = begin(a.id, Captured)
+		a.helper, a.err = begin(a.id, Captured, nil)
 	}()
 	return a
 }
@@ -91,11 +92,12 @@ func (s *Session) helper() (*begun, error) {
 		s.ahead = nil
 		return a.take()
 	}
-	return begin(s.id, s.cfg.Network)
+	return begin(s.id, s.cfg.Network, s.group)
 }
 
-// begin starts a helper and has it bring its network up.
-func begin(id identity, network Network) (b *begun, err error) {
+// begin starts a helper, in a group if there is one, and has it bring its
+// network up.
+func begin(id identity, network Network, group *cgroup.Group) (b *begun, err error) {
 	b = &begun{chain: chain{said: &tail{}}}
 	defer func() {
 		if err != nil {
@@ -116,6 +118,9 @@ func begin(id identity, network Network) (b *begun, err error) {
 	}
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{helperName}, Env: []string{}, Stderr: b.chain.said,
 		SysProcAttr: namespaces(id, network != HostNetwork), WaitDelay: time.Second, ExtraFiles: ends}
+	if group != nil {
+		group.Into(cmd.SysProcAttr)
+	}
 	if b.image != nil {
 		cmd.ExtraFiles = append([]*os.File{}, append(ends, b.image)...)
 		image, err := aside(b.image, cmd.ExtraFiles)

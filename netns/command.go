@@ -47,7 +47,7 @@ func (s *Session) Exec(ctx context.Context, c Command) (*Process, error) {
 			return nil, fmt.Errorf("starting a command: %w", err)
 		}
 	}
-	spec, err := parcel("program", program{Argv: c.Argv, Env: override(s.env, c.Env), Cwd: c.Cwd, Limits: s.cfg.Limits, Reap: true})
+	spec, err := parcel("program", program{Argv: c.Argv, Env: override(s.env, c.Env), Cwd: c.Cwd, Limits: s.ofEach(), Reap: true})
 	if err != nil {
 		return nil, err
 	}

@@ -118,13 +118,14 @@ type Streams struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
-// Limits are the resource limits of each sandboxed process. Zero is no limit
-// beyond what egressd itself was started with.
+// Limits are what the sandboxed processes may take together; those of a tree
+// that takes more are ended, or refused. Zero is no limit beyond what egressd
+// itself was started with. Session.Bounds says what holds them.
 type Limits struct {
-	OpenFiles  uint64 // RLIMIT_NOFILE
-	Processes  uint64 // RLIMIT_NPROC, of all together
-	CPUSeconds uint64 // RLIMIT_CPU
-	Data       uint64 // RLIMIT_DATA, in bytes
+	Memory     uint64 // bytes; where no cgroup counts it also RLIMIT_DATA of each process
+	Processes  uint64 // processes and threads
+	OpenFiles  uint64 // of each process: RLIMIT_NOFILE
+	CPUSeconds uint64 // where no cgroup counts it also RLIMIT_CPU of each process
 }
 
 // Publish opens a loopback port of the host to one inside.

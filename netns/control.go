@@ -46,6 +46,7 @@ type message struct {
 	Failures               []string
 	Signal                 int         `json:",omitempty"` // to send, or that stopped the program
 	Group                  bool        `json:",omitempty"` // send it to the program's process group
+	All                    bool        `json:",omitempty"` // send it to everything inside
 	Status                 int         `json:",omitempty"` // wait status of the program
 	Spot                   *mount.Spot `json:",omitempty"` // of mend
 	Command                uint64      `json:",omitempty"` // of exec, kill and ended: which one
@@ -67,6 +68,7 @@ const (
 	kindCheck     = "check"     // egressd asks, the launcher answers with failures
 	kindGo        = "go"        // egressd: start the program; answered when it runs, or cannot
 	kindSignal    = "signal"    // egressd
+	kindCensus    = "census"    // egressd asks, the launcher answers with what the sandbox is counted by
 	kindStopped   = "stopped"   // launcher
 	kindContinued = "continued" // launcher
 	kindExited    = "exited"    // launcher

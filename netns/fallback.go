@@ -61,6 +61,9 @@ func (s *Session) startFallback(context.Context) error {
 	if s.id.root && s.id.uid != 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(s.id.uid), Gid: uint32(s.id.gid), Groups: []uint32{}}
 	}
+	if s.group != nil {
+		s.group.Into(cmd.SysProcAttr)
+	}
 	if s.chain.child, err = startChild(cmd); err != nil {
 		return bwrapFailed(context.Background(), s.bwrap, err.Error())
 	}

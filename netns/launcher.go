@@ -93,8 +93,10 @@ func (l *launched) handle(m message, files []*os.File) error {
 	case kindExec, kindKill:
 		return l.command(m, files)
 	case kindSignal:
-		l.signal(unix.Signal(m.Signal), m.Group)
+		l.signal(unix.Signal(m.Signal), m)
 		return l.answer(m, result{})
+	case kindCensus:
+		return l.census(m)
 	}
 	return nil
 }
@@ -285,15 +287,18 @@ func (l *launched) watch() {
 	}
 }
 
-// signal passes a signal to the program, or to its process group.
-func (l *launched) signal(s unix.Signal, group bool) {
+// signal passes a signal to the program, to its process group, or to everything
+// that this process can see but itself.
+func (l *launched) signal(s unix.Signal, m message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.pid == 0 {
-		return
-	}
 	pid := l.pid
-	if group {
+	switch {
+	case m.All:
+		pid = -1
+	case pid == 0:
+		return
+	case m.Group:
 		pid = -pid
 	}
 	_ = unix.Kill(pid, s) // it has just ended

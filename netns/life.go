@@ -50,12 +50,21 @@ func (s *Session) Signal(sig unix.Signal, group bool) error {
 	return err
 }
 
+// SignalAll passes a signal to everything inside but the launcher. Its error is
+// that of Signal.
+func (s *Session) SignalAll(sig unix.Signal) error {
+	_, files, err := s.launcher.ask(context.Background(), answerTime, message{Kind: kindSignal, Signal: int(sig), All: true})
+	closeFiles(files)
+	return err
+}
+
 // endTime is how long the sandbox has to fall down after its program.
 const endTime = 2 * time.Second
 
 // Wait waits for the program's end and then for that of everything inside. The
 // code is the program's status, 128+n if signal n ended it. A sandbox that
-// ends without one, as by Close, is 137.
+// ends without one, as by Close, is 137, and so is one that met a limit, whatever
+// its program came to (Exceeded).
 func (s *Session) Wait() (code int, err error) {
 	<-s.launcher.ended
 	select {
@@ -64,6 +73,12 @@ func (s *Session) Wait() (code int, err error) {
 		s.chain.child.kill()
 	}
 	status := s.launcher.status
+	if s.bounds != nil {
+		<-s.bounds.done
+		if s.bounds.met != "" || s.bounds.err != nil {
+			return 128 + int(unix.SIGKILL), s.bounds.err
+		}
+	}
 	switch {
 	case status == nil:
 		return 128 + int(unix.SIGKILL), nil
@@ -100,6 +115,7 @@ func (s *Session) Close() error {
 		if s.public != nil {
 			s.closeErr = errors.Join(s.closeErr, s.public.close())
 		}
+		s.closeErr = errors.Join(s.closeErr, s.unbound(), s.removeGroup())
 	})
 	return s.closeErr
 }

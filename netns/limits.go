@@ -9,22 +9,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chainProcesses is what the launcher's threads and bwrap's processes take of
-// RLIMIT_NPROC, which counts every task of the user namespace.
-const chainProcesses = 16
+// What the chain itself takes beside the program.
+const (
+	// chainProcesses is what the launcher's threads and bwrap's processes take of
+	// RLIMIT_NPROC, which counts every task of the user namespace.
+	chainProcesses = 16
+	// chainTasks is what the keeper's take too, which is in the session's cgroup.
+	chainTasks = 2 * chainProcesses
+	// chainMemory is what they and their files in memory take, in bytes.
+	chainMemory = 24 << 20
+)
+
+// shared says that something is limited for the whole tree, not for each
+// process alone.
+func (l Limits) shared() bool { return l.Memory > 0 || l.Processes > 0 || l.CPUSeconds > 0 }
+
+// ofEach are the limits of each process. In a cgroup the tree's are the
+// group's.
+func (s *Session) ofEach() Limits {
+	if s.group != nil {
+		return Limits{OpenFiles: s.cfg.Limits.OpenFiles}
+	}
+	return s.cfg.Limits
+}
 
 // set sets the limits of the calling process. The number of processes comes
 // last, by a raw call: a Go process that is refused a thread dies, so nothing
 // that may need one follows.
 func (l Limits) set() error {
 	for _, r := range []struct {
-		resource int
-		value    uint64
-	}{{syscall.RLIMIT_NOFILE, l.OpenFiles}, {syscall.RLIMIT_CPU, l.CPUSeconds}, {syscall.RLIMIT_DATA, l.Data}} {
-		if r.value == 0 {
+		resource   int
+		soft, hard uint64
+	}{
+		{syscall.RLIMIT_NOFILE, l.OpenFiles, l.OpenFiles},
+		// SIGXCPU at the first, which a program may take as a warning, and SIGKILL
+		// at the second.
+		{syscall.RLIMIT_CPU, l.CPUSeconds, l.CPUSeconds + 1},
+		{syscall.RLIMIT_DATA, l.Memory, l.Memory},
+	} {
+		if r.soft == 0 {
 			continue
 		}
-		if err := lower(r.resource, r.value); err != nil {
+		if err := lower(r.resource, r.soft, r.hard); err != nil {
 			return fmt.Errorf("setting a limit: %w", err)
 		}
 	}
@@ -37,11 +63,10 @@ func (l Limits) set() error {
 
 // lower sets a limit, or leaves a stricter hard one. syscall.Setrlimit, not
 // unix's: it makes the runtime forget the value it would give back at exec.
-func lower(resource int, value uint64) error {
+func lower(resource int, soft, hard uint64) error {
 	var old syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &old); err != nil {
 		return err
 	}
-	value = min(value, old.Max)
-	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: value, Max: value})
+	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: min(soft, old.Max), Max: min(hard, old.Max)})
 }

@@ -75,7 +75,7 @@ func TestNotStarted(t *testing.T) {
 
 // Limits hold for the program, and the launcher's own threads are not counted.
 func TestLimits(t *testing.T) {
-	r := run{As: user(), Limits: Limits{OpenFiles: 64, Processes: 32, CPUSeconds: 7, Data: 256 << 20},
+	r := run{As: user(), Limits: Limits{OpenFiles: 64, Processes: 32, CPUSeconds: 7, Memory: 256 << 20},
 		Shell: "ulimit -n; ulimit -t; ulimit -d; exec python3 -c '" + `
 import os, time
 n = 0

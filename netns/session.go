@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/egressd/egressd/netns/cgroup"
 	"github.com/egressd/egressd/netns/mount"
 )
 
@@ -37,6 +38,9 @@ type Session struct {
 	public   *publisher
 	watcher  *watcher
 	keeper   *remote
+	group    *cgroup.Group // the session's own, or nil
+	noGroup  string        // why there is none
+	bounds   *bounds       // of the tree, or nil
 
 	mu      sync.Mutex
 	cookie  uint64     // of the network namespace
@@ -76,21 +80,9 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{cfg: cfg}
-	if err := s.settle(); err != nil {
-		return nil, err
-	}
-	if cfg.Firejail == "" {
-		var err error
-		if s.bwrap, err = FindBwrap(cfg.Path, writable(cfg)); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.makePlan(); err != nil {
-		return nil, err
-	}
-	s.watch()
-	if err := s.build(ctx); err != nil {
-		return nil, errors.Join(err, s.stopWatching())
+	s.makeGroup()
+	if err := s.reach(ctx); err != nil {
+		return nil, errors.Join(err, s.stopWatching(), s.removeGroup())
 	}
 	if err := s.ready(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -98,11 +90,29 @@ func start(ctx context.Context, cfg Config) (*Session, error) {
 	return s, nil
 }
 
+// reach goes as far as the launcher.
+func (s *Session) reach(ctx context.Context) error {
+	err := s.settle()
+	if err != nil {
+		return err
+	}
+	if s.cfg.Firejail == "" {
+		if s.bwrap, err = FindBwrap(s.cfg.Path, writable(s.cfg)); err != nil {
+			return err
+		}
+	}
+	if err := s.makePlan(); err != nil {
+		return err
+	}
+	s.watch()
+	return s.build(ctx)
+}
+
 // settle decides who the sandboxed processes are: who the helper that was
 // started ahead is for, if that one fits.
 func (s *Session) settle() (err error) {
 	a, c := s.cfg.Ahead, &s.cfg
-	if a != nil && c.Network == Captured && c.Capture != CaptureExplicit && a.cwd == c.Cwd && a.invoker == c.Invoker {
+	if a != nil && s.group == nil && c.Network == Captured && c.Capture != CaptureExplicit && a.cwd == c.Cwd && a.invoker == c.Invoker {
 		<-a.done
 		if a.helper != nil || a.err != nil {
 			s.ahead, s.id = a, a.id
@@ -236,6 +246,9 @@ func (s *Session) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.bound(ctx); err != nil {
+		return err
+	}
 	if s.public, err = s.publish(s.cfg.Publish); err != nil {
 		return err
 	}
@@ -254,7 +267,7 @@ func (s *Session) prepare(ctx context.Context) error {
 		closeFiles(files)
 		return err
 	}
-	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: s.environment(), Cwd: s.plan.Cwd, Limits: s.cfg.Limits})
+	spec, err := parcel("program", program{Argv: s.cfg.Argv, Env: s.environment(), Cwd: s.plan.Cwd, Limits: s.ofEach()})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,186 @@
+//go:build linux
+
+package census
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	tick = 10 * time.Millisecond // USER_HZ is 100 wherever Go runs
+	// countTime bounds one count: a tree that forks without end must not keep it
+	// from coming to one.
+	countTime = time.Second
+	// memfdEvery is how many counts use what was found of memfds: that is a walk
+	// through all descriptors.
+	memfdEvery = 4
+)
+
+// A Census counts one tree. It is for one goroutine.
+type Census struct {
+	proc    *os.File // of the pid namespace
+	shm     *os.File // /proc/sysvipc/shm as the sandbox has it
+	private []*os.File
+	memfds  uint64 // device of every memfd
+	buffer  []byte
+
+	counts  int
+	held    uint64 // in memfds, at the last look
+	last    time.Time
+	known   map[identity]uint64
+	counted uint64 // ticks of the living and of the dead that were waited for, at their highest
+	sampled float64
+}
+
+// identity is a process: numbers come again.
+type identity struct {
+	pid   string
+	start uint64
+}
+
+// New takes over the /proc of a pid namespace and its System V segments, opened
+// inside by somebody who is trusted, while nothing else runs there.
+func New(proc, shm *os.File) (*Census, error) {
+	c := &Census{proc: proc, shm: shm, buffer: make([]byte, 64<<10), known: map[identity]uint64{}}
+	for _, f := range []*os.File{proc, shm} {
+		var st unix.Statfs_t
+		err := unix.Fstatfs(int(f.Fd()), &st)
+		if err == nil && st.Type != unix.PROC_SUPER_MAGIC {
+			err = errors.New("what came from inside is none")
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("opening the sandbox's /proc: %w", err), c.Close())
+		}
+	}
+	var err error
+	if c.memfds, err = memfdDevice(); err == nil {
+		c.private, err = c.privateMounts()
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// Close closes what New took.
+func (c *Census) Close() error {
+	var errs []error
+	for _, f := range append([]*os.File{c.proc, c.shm}, c.private...) {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Sum is what the tree uses.
+type Sum struct {
+	Memory uint64        // bytes
+	CPU    time.Duration // so far
+	Tasks  uint64        // processes and threads
+}
+
+// Count counts. A sum of memory above limit has been taken by proportion; 0
+// counts none.
+func (c *Census) Count(limit uint64) (Sum, error) {
+	now := time.Now()
+	end := now.Add(countTime)
+	var sum Sum
+	var ticks uint64
+	var mapped memory
+	var pids []string
+	seen := make(map[identity]uint64, len(c.known))
+	boot, err := sinceBoot()
+	if err != nil {
+		return sum, err
+	}
+	since := now.Sub(c.last)
+	if c.last.IsZero() {
+		since = 0
+	}
+	delta := 0.0
+	err = c.each(func(pid string) bool {
+		text, err := c.read(pid + "/stat")
+		if err != nil {
+			return time.Now().Before(end) // it has ended
+		}
+		p, err := parseStat(pid, text)
+		if err != nil {
+			return true
+		}
+		sum.Tasks += p.tasks
+		ticks += p.own + p.dead
+		id := identity{pid, p.start}
+		before, old := c.known[id]
+		delta += passed(p, before, old, boot, since)
+		seen[id] = p.own
+		if limit > 0 {
+			if text, err := c.read(pid + "/status"); err == nil {
+				m := parseKB(text, "RssAnon", "RssShmem")
+				mapped.anonymous += m.anonymous
+				mapped.shared += m.shared
+				pids = append(pids, pid)
+			}
+		}
+		return time.Now().Before(end)
+	})
+	if err != nil {
+		return sum, err
+	}
+	c.known, c.last = seen, now
+	c.counted = max(c.counted, ticks)
+	c.sampled += min(delta, float64(since+tick)/float64(tick)*float64(runtime.NumCPU()))
+	sum.CPU = time.Duration(max(c.counted, uint64(c.sampled/1.5))) * tick
+	if limit > 0 {
+		sum.Memory = c.memory(pids, mapped, limit, end)
+	}
+	return sum, nil
+}
+
+// passed is the time that a process has had since the last count, in ticks. A
+// new one stands for its like that were there for a moment in between.
+func passed(p process, before uint64, old bool, boot uint64, since time.Duration) float64 {
+	if old {
+		return float64(p.own) - float64(min(before, p.own))
+	}
+	age, between := float64(boot)-float64(min(p.start, boot)), float64(since)/float64(tick)
+	return float64(p.own) * max(1, between/max(age, 1))
+}
+
+// memory is what the tree has, by proportion where it would be too much.
+func (c *Census) memory(pids []string, mapped memory, limit uint64, end time.Time) uint64 {
+	if c.counts%memfdEvery == 0 {
+		c.held = c.openMemfds(pids, end)
+	}
+	c.counts++
+	held := c.held + c.files()
+	sum := mapped.anonymous + max(mapped.shared, held)
+	if sum <= limit {
+		return sum
+	}
+	mapped = memory{}
+	for _, pid := range pids {
+		m := memory{}
+		if text, err := c.read(pid + "/smaps_rollup"); err == nil && time.Now().Before(end) {
+			m = parseKB(text, "Pss_Anon", "Pss_Shmem")
+		} else if text, err := c.read(pid + "/status"); err == nil {
+			m = parseKB(text, "RssAnon", "RssShmem")
+		}
+		mapped.anonymous += m.anonymous
+		mapped.shared += m.shared
+	}
+	return mapped.anonymous + max(mapped.shared, held)
+}
+
+// sinceBoot is now, as starttime of stat is.
+func sinceBoot() (uint64, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return 0, fmt.Errorf("reading the clock: %w", err)
+	}
+	return uint64(time.Duration(t.Nano()) / tick), nil
+}
