@@ -16,13 +16,6 @@ import (
 	"github.com/egressd/egressd/netns/cgroup"
 )
 
-// Names of limits that a session can meet as a whole.
-const (
-	LimitMemory     = "memory"
-	LimitProcesses  = "processes"
-	LimitCPUSeconds = "cpu_seconds"
-)
-
 // The tree is looked at four times a second, at moments that it cannot foresee.
 const (
 	lookEvery  = 250 * time.Millisecond
@@ -121,11 +114,11 @@ func (s *Session) bound(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if len(files) != 2 {
+		if len(files) != 4 {
 			closeFiles(files)
 			return errors.New("counting the sandbox: the launcher's answer holds no /proc")
 		}
-		c, err := census.New(files[0], files[1])
+		c, err := census.New(census.Inside{Proc: files[0], Segments: files[1], Mounts: files[2], Root: files[3]})
 		if err != nil {
 			return err
 		}
@@ -223,7 +216,7 @@ func (c counted) over(l Limits) (string, error) {
 	case tooLong(sum.CPU, l):
 		return LimitCPUSeconds, nil
 	case l.Processes > 0 && sum.Tasks > l.Processes+chainTasks:
-		// Only where the kernel does not hold RLIMIT_NPROC: of root's own uid.
+		// Only where RLIMIT_NPROC does not hold: of root's own uid, in firejail.
 		return LimitProcesses, nil
 	}
 	return "", nil
@@ -234,8 +227,12 @@ func (c counted) over(l Limits) (string, error) {
 func (l *launched) census(m message) error {
 	var files []*os.File
 	defer func() { closeFiles(files) }()
-	for _, path := range []string{"/proc", "/proc/sysvipc/shm"} {
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	for _, path := range []string{"/proc", "/proc/sysvipc/shm", "/proc/self/mountinfo", "/"} {
+		flags := unix.O_RDONLY
+		if path == "/" {
+			flags = unix.O_PATH
+		}
+		fd, err := unix.Open(path, flags|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return l.answer(m, result{err: fmt.Errorf("opening %s: %w", path, err)})
 		}

@@ -118,6 +118,13 @@ type Streams struct {
 	Stdin, Stdout, Stderr *os.File
 }
 
+// Names of limits that a sandbox can meet as a whole.
+const (
+	LimitMemory     = "memory"
+	LimitProcesses  = "processes"
+	LimitCPUSeconds = "cpu_seconds"
+)
+
 // Limits are what the sandboxed processes may take together; those of a tree
 // that takes more are ended, or refused. Zero is no limit beyond what egressd
 // itself was started with. Session.Bounds says what holds them.

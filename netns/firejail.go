@@ -99,6 +99,9 @@ func (s *Session) startFirejail(ctx context.Context) error {
 	if s.id.root && s.id.uid != 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(s.id.uid), Gid: uint32(s.id.gid), Groups: []uint32{}}
 	}
+	if s.group != nil {
+		s.group.Into(cmd.SysProcAttr)
+	}
 	if s.chain.child, err = startChild(cmd); err != nil {
 		return firejailFailed(ctx, s.cfg.Firejail, err.Error())
 	}

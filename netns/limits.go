@@ -25,12 +25,17 @@ const (
 func (l Limits) shared() bool { return l.Memory > 0 || l.Processes > 0 || l.CPUSeconds > 0 }
 
 // ofEach are the limits of each process. In a cgroup the tree's are the
-// group's.
+// group's. The kernel counts processes by user and user namespace: firejail,
+// which makes none, would have those of the host counted.
 func (s *Session) ofEach() Limits {
+	l := s.cfg.Limits
 	if s.group != nil {
-		return Limits{OpenFiles: s.cfg.Limits.OpenFiles}
+		return Limits{OpenFiles: l.OpenFiles}
 	}
-	return s.cfg.Limits
+	if s.cfg.Firejail != "" {
+		l.Processes = 0
+	}
+	return l
 }
 
 // set sets the limits of the calling process. The number of processes comes

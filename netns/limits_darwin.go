@@ -10,7 +10,7 @@ import (
 // kernel keeps no process to an amount of memory, and counts processes by user
 // and not by sandbox.
 func (l Limits) set() error {
-	if l.Data > 0 || l.Processes > 0 {
+	if l.Memory > 0 || l.Processes > 0 {
 		return errors.New("setting a limit: macOS bounds neither memory nor the number of processes of a sandbox")
 	}
 	for _, r := range []struct {

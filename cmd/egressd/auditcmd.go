@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/egressd/egressd/audit"
+	"github.com/egressd/egressd/netns"
 )
 
 // recordFlags choose a record and what of it.
@@ -72,8 +73,9 @@ func (f *recordFlags) finish(args []string) error {
 	return err
 }
 
-// sessionReasons are the words of session_start and session_end.
-var sessionReasons = []string{"unfiltered", "exit", "signal", "failed"}
+// sessionReasons are the words of session_start, session_end and limit.
+var sessionReasons = []string{"unfiltered", "exit", "signal", "failed", "leak", "limit",
+	netns.LimitMemory, netns.LimitProcesses, netns.LimitCPUSeconds}
 
 func join[S ~string](list []S) string {
 	var words []string

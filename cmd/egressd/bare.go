@@ -18,13 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bareGrace is how long a program without a sandbox has between SIGTERM and
-// SIGKILL when its time is up.
-const bareGrace = 5 * time.Second
-
-// exitTimeout is the status of a run whose time was up.
-const exitTimeout = 124
-
 // withoutEffect are the keys of the policy that do nothing without a sandbox:
 // they are named where one might think that they hold.
 func (r *runner) withoutEffect() []string {
@@ -72,14 +65,19 @@ func (r *runner) runBare(ctx context.Context) (int, error) {
 		return 126, nil
 	}
 	r.flags.started()
+	awake, err := r.stayAwake()
+	if err != nil {
+		return 0, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
 	ended := make(chan struct{})
 	overdue := make(chan bool, 1)
 	go func() { overdue <- r.superviseBare(ctx, cmd.Process, signals, ended) }()
 	err = cmd.Wait()
 	close(ended)
+	awake()
 	switch late := <-overdue; {
 	case late:
-		return exitTimeout, nil
+		return r.overdue()
 	case cmd.ProcessState == nil:
 		return 0, fmt.Errorf("waiting for the program: %w", err)
 	}
@@ -110,8 +108,9 @@ func (r *runner) superviseBare(ctx context.Context, p *os.Process, signals <-cha
 				_ = p.Kill() // it has ended already
 				continue
 			}
-			late, up = true, time.After(bareGrace)
+			late, up = true, time.After(timeoutGrace)
 			_ = p.Signal(syscall.SIGTERM)
+			_ = p.Signal(syscall.SIGCONT) // one that is stopped hears of it only then
 		case s := <-signals:
 			if fromTerminal := s == syscall.SIGINT || s == syscall.SIGQUIT; !fromTerminal || !inForeground() {
 				_ = p.Signal(s) // it has ended already

@@ -42,6 +42,7 @@ func (r *runner) config(ctx context.Context) (netns.Config, error) {
 		Masks:  hide.masks, Dots: hide.dots,
 		ReadOnly: r.inFork(append(r.src.readOnly(p, r.cwd), git.list...)), Home: d.home, HomeSource: r.home, Scratch: p.StartInScratch,
 		Capture: r.capture, Publish: r.published, Path: os.Getenv("PATH"), Event: r.event,
+		Limits:  limitsOf(p.Sandbox.Limits),
 		Invoker: invoker(d), Ahead: r.ahead,
 	}
 	if r.fork != "" {

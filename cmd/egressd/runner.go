@@ -56,9 +56,11 @@ type runner struct {
 
 	recorded    bool // the record is whole
 	interactive bool
-	problem     string // why the program was not started
+	problem     string // why the program was not started, or why it was ended
 	leak        sync.Once
 	ended       atomic.Bool // by a leak
+	late        atomic.Bool // sandbox.timeout is over
+	endedBy     string      // limit or timeout, or empty
 	sess        *session
 	box         *netns.Session
 	doors       func() // waits for the ends of the doors; nil until they are served
@@ -135,7 +137,7 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 	if r.isolator.bare() {
 		defer r.tellProblem()
 		if code, err = r.runBare(ctx); err == nil {
-			reason = "exit"
+			reason = cmp.Or(r.endedBy, "exit")
 		}
 		return code, err
 	}
@@ -171,10 +173,13 @@ func (r *runner) session(ctx context.Context) (code int, err error) {
 	for _, note := range r.box.Notes() {
 		fmt.Fprintf(os.Stderr, "egressd: %s\n", plainText(note))
 	}
+	r.sayBounds()
 	if code, err = r.live(ctx); err == nil {
 		reason = "exit"
 		if r.ended.Load() {
 			reason, code = "leak", exitKilled
+		} else {
+			reason = cmp.Or(r.endedBy, reason)
 		}
 	}
 	return code, err
@@ -249,7 +254,7 @@ func (r *runner) live(ctx context.Context) (int, error) {
 	ended := make(chan struct{})
 	defer close(ended)
 	go r.signals(ctx, signals, ended)
-	return r.box.Wait()
+	return r.wait(ended)
 }
 
 // signals passes what egressd is sent on to the program. SIGHUP reloads the
@@ -268,11 +273,8 @@ func (r *runner) signals(ctx context.Context, in <-chan os.Signal, ended <-chan 
 				_ = r.sess.reload(ctx) // it has said what there is to say
 				continue
 			}
-			if err := r.box.Signal(unix.Signal(sig), true); err != nil && !errors.Is(err, os.ErrClosed) {
-				fmt.Fprintf(os.Stderr, "egressd: the sandbox takes no signals (%v): it is ended\r\n", err)
-				if err := r.box.Close(); err != nil {
-					r.sess.logger.Warn("ending the sandbox", "err", err)
-				}
+			if err := r.box.Signal(unix.Signal(sig), true); err != nil {
+				r.deaf(err)
 			}
 		}
 	}
@@ -282,11 +284,7 @@ func (r *runner) signals(ctx context.Context, in <-chan os.Signal, ended <-chan 
 func (r *runner) event(e netns.Event) {
 	switch e.Kind {
 	case netns.Stopped:
-		r.streams.Stopped(func() {
-			if err := r.box.Signal(unix.SIGCONT, true); err != nil {
-				r.sess.logger.Warn("letting the program go on", "err", err)
-			}
-		})
+		r.stopped()
 	case netns.Continued:
 	case netns.Uncovered:
 		go func() {

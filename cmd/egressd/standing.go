@@ -28,8 +28,9 @@ type standing struct {
 	end    context.CancelFunc // ends the session's work
 	leaks  atomic.Bool        // a leak has ended it
 
-	opening sync.Mutex // held while a sandbox is made
-	proxied *runner    // the sandbox whose connections the proxy takes, or nil
+	opening  sync.Mutex     // held while a sandbox is made
+	watching sync.WaitGroup // for the ends of sandboxes by their limits
+	proxied  *runner        // the sandbox whose connections the proxy takes, or nil
 }
 
 // stand makes a session ready and has work done in it.
@@ -75,6 +76,7 @@ func (f *runFlags) stand(ctx context.Context, work func(context.Context, *standi
 		if e := s.shell.Dispose(context.WithoutCancel(ctx)); e != nil {
 			logger.Warn("closing the sandbox", "err", e)
 		}
+		s.watching.Wait()
 	}()
 	stop, err := r.sess.control(ctx, r.writable())
 	if err != nil {
@@ -109,9 +111,9 @@ func (s *standing) startsIn() (string, error) {
 // executor is where commands run.
 func (s *standing) executor() shell.Executor {
 	if s.isolator.bare() {
-		return &shell.Local{Cwd: s.cwd, Env: os.Environ(), Warn: func(text string) { fmt.Fprintln(os.Stderr, "egressd: "+text) }}
+		return s.timed(&shell.Local{Cwd: s.cwd, Env: os.Environ(), Warn: func(text string) { fmt.Fprintln(os.Stderr, "egressd: "+text) }})
 	}
-	return &tools.Sandbox{Open: s.open, Network: s.network(), Cwd: s.start, Isolator: s.isolator.kind}
+	return s.timed(&tools.Sandbox{Open: s.open, Network: s.network(), Cwd: s.start, Isolator: s.isolator.kind})
 }
 
 // network says whether commands have one.
@@ -149,6 +151,7 @@ func (s *standing) open(ctx context.Context, network bool) (*netns.Session, erro
 	if err := s.try(ctx, one); err != nil {
 		return nil, errors.Join(err, one.box.Close())
 	}
+	s.watchLimits(one)
 	return one.box, nil
 }
 

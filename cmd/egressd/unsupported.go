@@ -30,8 +30,6 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 		}
 		return errors.Join(errs...)
 	}
-	no(s.Timeout != 0, "sandbox.timeout")
-	no(s.Limits != policy.SandboxLimits{}, "sandbox.limits")
 	errs = append(errs, refusedOn(runtime.GOOS, p)...)
 	return errors.Join(errs...)
 }

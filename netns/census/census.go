@@ -25,9 +25,9 @@ const (
 // A Census counts one tree. It is for one goroutine.
 type Census struct {
 	proc    *os.File // of the pid namespace
-	shm     *os.File // /proc/sysvipc/shm as the sandbox has it
-	private []*os.File
-	memfds  uint64 // device of every memfd
+	shm     *os.File
+	private []*os.File // file systems in memory
+	memfds  uint64     // device of every memfd
 	buffer  []byte
 
 	counts  int
@@ -44,28 +44,40 @@ type identity struct {
 	start uint64
 }
 
-// New takes over the /proc of a pid namespace and its System V segments, opened
-// inside by somebody who is trusted, while nothing else runs there.
-func New(proc, shm *os.File) (*Census, error) {
-	c := &Census{proc: proc, shm: shm, buffer: make([]byte, 64<<10), known: map[identity]uint64{}}
-	for _, f := range []*os.File{proc, shm} {
+// Inside are files opened inside by somebody who is trusted, while nothing else
+// runs there.
+type Inside struct {
+	Proc     *os.File // /proc, of the sandbox's pid namespace
+	Segments *os.File // /proc/sysvipc/shm
+	Mounts   *os.File // mountinfo of a process inside
+	Root     *os.File // /, by O_PATH
+}
+
+// New takes the files over.
+func New(in Inside) (*Census, error) {
+	c := &Census{proc: in.Proc, shm: in.Segments, buffer: make([]byte, 64<<10), known: map[identity]uint64{}}
+	err := c.look(in)
+	if err := errors.Join(err, in.Mounts.Close(), in.Root.Close()); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Census) look(in Inside) (err error) {
+	for _, f := range []*os.File{in.Proc, in.Segments, in.Mounts} {
 		var st unix.Statfs_t
 		err := unix.Fstatfs(int(f.Fd()), &st)
 		if err == nil && st.Type != unix.PROC_SUPER_MAGIC {
 			err = errors.New("what came from inside is none")
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("opening the sandbox's /proc: %w", err), c.Close())
+			return fmt.Errorf("opening the sandbox's /proc: %w", err)
 		}
 	}
-	var err error
 	if c.memfds, err = memfdDevice(); err == nil {
-		c.private, err = c.privateMounts()
+		c.private, err = privateMounts(in.Mounts, int(in.Root.Fd()))
 	}
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
+	return err
 }
 
 // Close closes what New took.

@@ -26,10 +26,10 @@ func memfdDevice() (uint64, error) {
 
 // privateMounts opens the file systems in memory that are the sandbox's own: a
 // tmpfs of the host that was granted is not. The sandbox can mount no other.
-func (c *Census) privateMounts() ([]*os.File, error) {
-	inside, err := c.text("1/mountinfo")
+func privateMounts(mounts io.Reader, root int) (out []*os.File, err error) {
+	inside, err := io.ReadAll(mounts)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the sandbox's mounts: %w", err)
 	}
 	host, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -39,28 +39,29 @@ func (c *Census) privateMounts() ([]*os.File, error) {
 	for _, m := range tmpfsMounts(string(host)) {
 		known[m.device] = true
 	}
-	var out []*os.File
-	for _, m := range tmpfsMounts(inside) {
+	for _, m := range tmpfsMounts(string(inside)) {
 		if known[m.device] {
 			continue
 		}
-		fd, err := unix.Openat(int(c.proc.Fd()), "1/root"+m.path, unix.O_PATH|unix.O_CLOEXEC, 0)
-		if errors.Is(err, unix.ENOENT) {
-			continue // covered by another mount
-		}
+		fd, err := unix.Openat(root, strings.TrimPrefix(m.path, "/"), unix.O_PATH|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return out, fmt.Errorf("opening the sandbox's %s: %w", m.path, err)
+			continue // covered by another mount, or beside a part that is not shown
+		}
+		f := os.NewFile(uintptr(fd), m.path)
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) != nil || fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)) != m.device {
+			_ = f.Close()
+			continue // another mount covers it
 		}
 		known[m.device] = true
-		out = append(out, os.NewFile(uintptr(fd), m.path))
+		out = append(out, f)
 	}
 	return out, nil
 }
 
 type tmpfsMount struct{ device, path string }
 
-// tmpfsMounts reads mountinfo of proc(5). A path with an escape in it is passed
-// over if the same file system is mounted elsewhere too.
+// tmpfsMounts reads mountinfo of proc(5).
 func tmpfsMounts(text string) []tmpfsMount {
 	var out []tmpfsMount
 	for line := range strings.Lines(text) {
@@ -76,20 +77,6 @@ func tmpfsMounts(text string) []tmpfsMount {
 // unescape undoes the \ooo of mountinfo.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
-}
-
-// text reads a file of any length.
-func (c *Census) text(name string) (string, error) {
-	fd, err := unix.Openat(int(c.proc.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", fmt.Errorf("reading the sandbox's %s: %w", name, err)
-	}
-	f := os.NewFile(uintptr(fd), name)
-	text, err := io.ReadAll(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("reading the sandbox's %s: %w", name, err)
-	}
-	return string(text), nil
 }
 
 // files is what lies in the sandbox's own file systems in memory and in its

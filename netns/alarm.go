@@ -1,0 +1,35 @@
+//go:build linux
+
+package netns
+
+import (
+	"fmt"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// WakeAfter has the kernel send this process SIGCONT after a time, so that it
+// goes on then even if it is stopped, as by Ctrl-Z: a time-out must not wait for
+// somebody to type fg. stop takes it back.
+func WakeAfter(d time.Duration) (stop func(), err error) {
+	// struct sigevent of the kernel's ABI, 64 bytes.
+	event := struct {
+		value  uint64
+		signo  int32
+		notify int32
+		_      [48]byte
+	}{signo: int32(unix.SIGCONT), notify: 0} // SIGEV_SIGNAL
+	var id int32
+	if _, _, errno := unix.Syscall(unix.SYS_TIMER_CREATE, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&event)), uintptr(unsafe.Pointer(&id))); errno != 0 {
+		return nil, fmt.Errorf("setting an alarm: %w", errno)
+	}
+	stop = func() { _, _, _ = unix.Syscall(unix.SYS_TIMER_DELETE, uintptr(id), 0, 0) }
+	when := struct{ interval, value unix.Timespec }{value: unix.NsecToTimespec(int64(d))}
+	if _, _, errno := unix.Syscall6(unix.SYS_TIMER_SETTIME, uintptr(id), 0, uintptr(unsafe.Pointer(&when)), 0, 0, 0); errno != 0 {
+		stop()
+		return nil, fmt.Errorf("setting an alarm: %w", errno)
+	}
+	return stop, nil
+}
