@@ -12,7 +12,8 @@ import (
 
 // WakeAfter has the kernel send this process SIGCONT after a time, so that it
 // goes on then even if it is stopped, as by Ctrl-Z: a time-out must not wait for
-// somebody to type fg. stop takes it back.
+// somebody to type fg. It comes again each second, should the process be about
+// to stop just then. stop takes it back.
 func WakeAfter(d time.Duration) (stop func(), err error) {
 	// struct sigevent of the kernel's ABI, 64 bytes.
 	event := struct {
@@ -26,7 +27,7 @@ func WakeAfter(d time.Duration) (stop func(), err error) {
 		return nil, fmt.Errorf("setting an alarm: %w", errno)
 	}
 	stop = func() { _, _, _ = unix.Syscall(unix.SYS_TIMER_DELETE, uintptr(id), 0, 0) }
-	when := struct{ interval, value unix.Timespec }{value: unix.NsecToTimespec(int64(d))}
+	when := struct{ interval, value unix.Timespec }{unix.NsecToTimespec(int64(time.Second)), unix.NsecToTimespec(int64(d))}
 	if _, _, errno := unix.Syscall6(unix.SYS_TIMER_SETTIME, uintptr(id), 0, uintptr(unsafe.Pointer(&when)), 0, 0, 0); errno != 0 {
 		stop()
 		return nil, fmt.Errorf("setting an alarm: %w", errno)

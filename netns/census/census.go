@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -128,7 +130,11 @@ func (c *Census) Count(limit uint64) (Sum, error) {
 		ticks += p.own + p.dead
 		id := identity{pid, p.start}
 		before, old := c.known[id]
-		delta += passed(p, before, old, boot, since)
+		if old {
+			delta += float64(p.own) - float64(min(before, p.own))
+		} else {
+			delta += c.stoodFor(p, boot, since)
+		}
 		seen[id] = p.own
 		if limit > 0 {
 			if text, err := c.read(pid + "/status"); err == nil {
@@ -153,14 +159,19 @@ func (c *Census) Count(limit uint64) (Sum, error) {
 	return sum, nil
 }
 
-// passed is the time that a process has had since the last count, in ticks. A
-// new one stands for its like that were there for a moment in between.
-func passed(p process, before uint64, old bool, boot uint64, since time.Duration) float64 {
-	if old {
-		return float64(p.own) - float64(min(before, p.own))
+// stoodFor is the time of a process that was not there at the last count, in
+// ticks, and of its like that came and went in between. Ticks are too coarse for
+// it, so it is asked in nanoseconds where the kernel has them.
+func (c *Census) stoodFor(p process, boot uint64, since time.Duration) float64 {
+	own := float64(p.own)
+	if text, err := c.read(p.pid + "/schedstat"); err == nil {
+		first, _, _ := strings.Cut(string(text), " ")
+		if ran, err := strconv.ParseUint(first, 10, 64); err == nil {
+			own = max(own, float64(ran)/float64(tick))
+		}
 	}
 	age, between := float64(boot)-float64(min(p.start, boot)), float64(since)/float64(tick)
-	return float64(p.own) * max(1, between/max(age, 1))
+	return own * max(1, between/max(age, 0.5))
 }
 
 // memory is what the tree has, by proportion where it would be too much.
