@@ -124,6 +124,9 @@ func (e *examination) sandbox(ctx context.Context) bool {
 	for _, note := range box.Notes() {
 		e.add(odd("note", note, ""))
 	}
+	if bounds := box.Bounds(); bounds != "" {
+		e.add(good("limits", "sandbox.limits would be held by "+bounds))
+	}
 	e.inside(ctx, box)
 	return captured
 }
@@ -152,7 +155,7 @@ func (e *examination) inside(ctx context.Context, box *netns.Session) {
 func (e *examination) trial(ctx context.Context, captured bool) (*netns.Session, error) {
 	d := e.src.dirs
 	c := netns.Config{Argv: []string{"true"}, Cwd: e.cwd, Grants: append([]mount.Grant{{Path: e.cwd}}, e.grants...), Home: d.home,
-		Network: netns.NoNetwork, Path: os.Getenv("PATH"), Invoker: invoker(d)}
+		Network: netns.NoNetwork, Path: os.Getenv("PATH"), Invoker: invoker(d), Limits: e.limits()}
 	if captured {
 		c.Network = netns.Captured
 	}
@@ -180,4 +183,15 @@ func namespaceAdvice() string {
 		}
 	}
 	return strings.Join(list, "; ")
+}
+
+// limits are those of the policy, or some to see what would hold them.
+func (e *examination) limits() netns.Limits {
+	if e.policy != nil && e.policy.Sandbox.Limits != (policy.SandboxLimits{}) {
+		return limitsOf(e.policy.Sandbox.Limits)
+	}
+	if runtime.GOOS == "darwin" {
+		return netns.Limits{} // where most would be refused
+	}
+	return netns.Limits{Memory: 1 << 50, Processes: 1 << 20, CPUSeconds: 1 << 20} // that nothing meets
 }
