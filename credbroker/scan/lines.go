@@ -8,6 +8,9 @@ import (
 // lineBorder is the end of the last line of buf that counts as finished, where
 // that is behind border; else border or less.
 func (s *Stream) lineBorder(border int) int {
+	if bytes.IndexByte(s.buf[max(0, border, s.out):], '\n') < 0 { // at once, unlike the search from behind
+		return 0
+	}
 	for end := len(s.buf); end > border && end > s.out; {
 		n := bytes.LastIndexByte(s.buf[max(border, s.out):end], '\n')
 		if n < 0 {
