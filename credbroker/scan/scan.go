@@ -11,9 +11,9 @@
 // or encrypted. All of the run goes, and nothing that stands around it; finds
 // that overlap become one.
 //
-// The work is done in two steps. A gate looks up every eighth byte's next eight
-// in a table of all that eight bytes of a secret can be in any reading (gram.go,
-// gate.go); behind it, where a word or an escape gives cause, a reader follows
+// The work is done in two steps. A gate looks up the eight bytes at every eighth
+// place, for long secrets at every 16th, in a table of all that eight bytes of a
+// secret can be in any reading (gram.go, words.go, gate.go, breaks.go); behind it, where a word or an escape gives cause, a reader follows
 // the run byte by byte both ways (reader.go). A text without a secret costs
 // little more than one load for each eight bytes.
 //
