@@ -47,7 +47,7 @@ func (p *places) readMounts() error {
 		p.views = append(p.views, view{at.device, at.inside(f), f})
 		for _, m := range p.mounts {
 			if _, ok := beneath(m.path, f); ok && m.path != f {
-				p.views = append(p.views, view{m.device, m.root, m.path})
+				p.views = append(p.views, view(m))
 			}
 		}
 	}
