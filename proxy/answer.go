@@ -35,7 +35,7 @@ type answer struct {
 	// body of a client that waits: its reader and the origin's answers meet.
 	early    sync.Mutex
 	ours     bool // the 100 was ours: the origin's stays here
-	declined bool // it is too late for one
+	declined bool // it is too late for one, and for the origin's
 	last     bool // the connection ends with this answer
 	taken    bool // the connection was hijacked
 	gone     bool // the client did not take what was written
@@ -104,16 +104,17 @@ func (a *answer) sendContinue() {
 	}
 }
 
-// decline ends the time in which a 100 could be sent.
+// decline ends the time in which an interim answer could be sent.
 func (a *answer) decline() {
 	a.early.Lock()
 	defer a.early.Unlock()
 	a.declined = true
 }
 
-// guardInterim keeps the origin's interim answers and a 100 of ours apart.
+// guardInterim keeps the interim answers that ReverseProxy passes on and a 100 of
+// ours apart.
 func (a *answer) guardInterim(trace *httptrace.ClientTrace) {
-	if trace == nil || trace.Got1xxResponse == nil {
+	if trace.Got1xxResponse == nil {
 		return
 	}
 	pass := trace.Got1xxResponse
@@ -238,15 +239,20 @@ var hopByHop = []string{
 func isHopByHop(name string) bool { return slices.Contains(hopByHop, name) }
 
 func removeHopByHop(h http.Header) {
-	for _, line := range h["Connection"] {
+	removeConnectionNamed(h, h["Connection"])
+	for _, name := range hopByHop {
+		delete(h, name)
+	}
+}
+
+// removeConnectionNamed takes the fields out of h that lines of Connection name.
+func removeConnectionNamed(h http.Header, lines []string) {
+	for _, line := range lines {
 		for name := range strings.SplitSeq(line, ",") {
 			if name = strings.Trim(name, " \t"); name != "" {
 				h.Del(name)
 			}
 		}
-	}
-	for _, name := range hopByHop {
-		delete(h, name)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"net/textproto"
 	"strings"
 	"sync/atomic"
@@ -59,7 +58,6 @@ const (
 func (x *exchange) throughBroker(b Broker, r *http.Request) (*http.Response, error) {
 	x.forward.body = r.Body
 	if x.body.asks.Load() {
-		x.answer.guardInterim(httptrace.ContextClientTrace(r.Context()))
 		defer x.answer.decline()
 	}
 	res, err := b.RoundTrip(r, x.send, x.note)

@@ -11,7 +11,8 @@
 //	wire.go       HTTP/1 heads and framing, before net/http sees them
 //	judge.go      what is asked for, the rules, the limits; authority.go: do all
 //	              authorities agree
-//	forward.go    httputil.ReverseProxy, and what it must not do
+//	forward.go    what goes on and what stays here; straight.go: ordinary requests;
+//	              upgrades by httputil.ReverseProxy, and what it must not do
 //	broker.go     the broker's place: secrets attached and guarded, answers scanned
 //	transport.go  the ways to an origin; originwire.go checks what it answers
 //	denial.go     problem documents (RFC 9457) with Proxy-Status (RFC 9209)

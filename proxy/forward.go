@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
@@ -24,11 +25,12 @@ type forwarding struct {
 	maxForwards string  // to send instead of the client's; empty for as it came
 	expect      bool    // the origin is to answer the client's 100-continue
 
-	body     io.ReadCloser // as the broker was given it
-	sent     *sentBody     // the broker's, where it made one
-	answered io.ReadCloser // body of the origin's answer; nil before there is one
-	conn     *originConn   // that carries the request, nil over HTTP/2
-	upstream string        // address that was dialled
+	trace    httptrace.ClientTrace // of an ordinary request
+	body     io.ReadCloser         // as the broker was given it
+	sent     *sentBody             // the broker's, where it made one
+	answered io.ReadCloser         // body of the origin's answer; nil before there is one
+	conn     *originConn           // that carries the request, nil over HTTP/2
+	upstream string                // address that was dialled
 	proto    string
 	ttfb     time.Duration
 }
@@ -81,6 +83,10 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 	x.answer.waiting = f.expect
 	x.body.asks.Store(f.expect && !x.answer.h2 && x.force.Broker != nil)
 	x.takeBody(r)
+	if f.upgradeKey == "" {
+		x.pass(r)
+		return
+	}
 	out := r.WithContext(x)
 	if r.ContentLength != 0 {
 		out.Body = &x.body
@@ -88,12 +94,12 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 	x.server.forward.ServeHTTP(&x.answer, out)
 }
 
-// newForward builds the one ReverseProxy.
+// newForward builds the one ReverseProxy, which carries upgrades.
 func (s *Server) newForward() *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        rewrite,
 		Transport:      roundTripper{},
-		ModifyResponse: modify,
+		ModifyResponse: func(res *http.Response) error { return exchangeOf(res.Request.Context()).modify(res) },
 		ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
 			exchangeOf(r.Context()).failed(err)
 		},
@@ -150,8 +156,7 @@ func wantsTrailers(te []string) bool {
 }
 
 // modify looks at the head of the origin's answer before it goes out.
-func modify(res *http.Response) error {
-	x := exchangeOf(res.Request.Context())
+func (x *exchange) modify(res *http.Response) error {
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		if !x.forward.believes(res) {
 			return &denial{reason: "upstream_reset", detail: "The origin switched to a protocol that was not asked for.", close: true}

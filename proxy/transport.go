@@ -83,9 +83,7 @@ func (u *upstream) close() {
 	}
 }
 
-// roundTripper sends a request by the policy it was judged by. It is the place
-// where secrets are attached: after hop-by-hop stripping, where no field of the
-// client can take them off again.
+// roundTripper is the transport of ReverseProxy, which carries upgrades.
 type roundTripper struct{}
 
 func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -97,17 +95,27 @@ func (roundTripper) RoundTrip(r *http.Request) (*http.Response, error) {
 	if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
 		method, upgrade := r.Method, x.forward.upgradeKey != ""
 		trace.GotConn = func(info httptrace.GotConnInfo) { x.gotConn(info.Conn, method, upgrade) }
+		if x.body.asks.Load() {
+			x.answer.guardInterim(trace)
+		}
 	}
-	b := x.force.Broker
-	if b == nil {
-		return nil, noBroker()
-	}
-	res, err := x.throughBroker(b, r)
+	res, err := x.roundTrip(r)
 	if err != nil {
 		return nil, err
 	}
 	res.Request = r
 	return res, nil
+}
+
+// roundTrip sends a request by the policy it was judged by. It is the place
+// where secrets are attached: after hop-by-hop stripping, where no field of the
+// client can take them off again.
+func (x *exchange) roundTrip(r *http.Request) (*http.Response, error) {
+	b := x.force.Broker
+	if b == nil {
+		return nil, noBroker()
+	}
+	return x.throughBroker(b, r)
 }
 
 // gotConn notes which connection carries the request, and tells the checker of
