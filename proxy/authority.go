@@ -127,12 +127,13 @@ func looksLikeAddress(host string) bool {
 	return '0' <= last && last <= '9' || strings.Contains(host, ":")
 }
 
+func errMismatch() error { return &denial{reason: "authority_mismatch"} }
+
 // agree compares every authority of a request: what the connection was opened
 // for, the server name, an absolute target, Host, and the hosts of forwarding
 // fields. It returns the one they all name.
 func (x *exchange) agree(target string) (authority, error) {
 	c, h := x.client, &x.head
-	mismatch := &denial{reason: "authority_mismatch"}
 	std := 80
 	if c.target.tls {
 		std = 443
@@ -147,32 +148,32 @@ func (x *exchange) agree(target string) (authority, error) {
 			return t, err
 		}
 		if t.host != host.host || t.port != host.port {
-			return host, mismatch
+			return host, errMismatch()
 		}
 	}
 	if h.second != "" && h.second != h.host {
 		other, err := x.authorityOf(h.second, std)
 		if err != nil || other.host != host.host || other.port != host.port {
-			return host, mismatch
+			return host, errMismatch()
 		}
 	}
 	if t := &c.target; t.tunnel {
 		if t.badSNI || host.port != t.port {
-			return host, mismatch
+			return host, errMismatch()
 		}
 		switch {
 		case t.shared && !t.tls: // Host alone names it
 		case t.shared && host.shared: // the address again: the server name names it
 			host.host, host.shared = t.sni, false
 		case t.shared && host.host != t.sni, !t.shared && host.host != t.host:
-			return host, mismatch
+			return host, errMismatch()
 		}
 		if t.sni != "" && t.sni != host.host {
-			return host, mismatch
+			return host, errMismatch()
 		}
 	}
 	if !x.forwardedAgree(host, std) {
-		return host, mismatch
+		return host, errMismatch()
 	}
 	return host, nil
 }

@@ -28,9 +28,10 @@ type originWireConfig struct {
 type originConn struct {
 	net.Conn
 	limit int
-	flow  wireFlow    // only the reader touches it, as the rest down to err
-	head  *answerHead // the head being read, nil between heads
-	err   error       // what every further Read returns
+	flow  wireFlow   // only the reader touches it, as the rest down to err
+	head  answerHead // the head being read
+	begun bool       // there is one
+	err   error      // what every further Read returns
 
 	mu       sync.Mutex
 	expected bool // a request is on its way and not answered to its end
@@ -122,7 +123,7 @@ func (o *originConn) Read(p []byte) (int, error) {
 // readHead reads on in the head that comes next, until it stands in o.flow.out,
 // or a line that becomes the error o.err does.
 func (o *originConn) readHead(p []byte) error {
-	if o.head == nil {
+	if !o.begun {
 		if err := o.flow.fill(p); err != nil {
 			return err
 		}
@@ -132,7 +133,7 @@ func (o *originConn) readHead(p []byte) error {
 		if !expected {
 			return o.fail("It answers no request.")
 		}
-		o.head = &answerHead{method: method, upgrade: upgrade, scan: lineScan{status: true}}
+		o.begin(method, upgrade)
 	}
 	done, detail := o.head.read(o.flow.in.unread(), o.limit)
 	switch {
@@ -151,17 +152,22 @@ func (o *originConn) readHead(p []byte) error {
 	return err
 }
 
+// begin sets out for a head of an answer to this request.
+func (o *originConn) begin(method string, upgrade bool) {
+	o.head, o.begun = answerHead{method: method, upgrade: upgrade, scan: lineScan{status: true}}, true
+}
+
 // accept gives the head that was read and sets out for what follows.
 func (o *originConn) accept() {
 	h := o.head
 	skip(&o.flow.in, h.scan.at)
-	o.head, o.flow.out = nil, h.out
+	o.head, o.begun, o.flow.out = answerHead{}, false, h.out
 	switch {
 	case h.raw():
 		o.flow.state = untilClose
 	case h.interim():
 		if o.flow.in != nil { // the next head came with this one
-			o.head = &answerHead{method: h.method, upgrade: h.upgrade, scan: lineScan{status: true}}
+			o.begin(h.method, h.upgrade)
 		}
 		h.close(false)
 		return
@@ -209,7 +215,7 @@ func (o *originConn) fail(detail string) error {
 // connection, and it would send the request again.
 func (o *originConn) failHead(detail string) {
 	release(&o.head.out)
-	o.head = nil
+	o.head, o.begun = answerHead{}, false
 	o.fail(detail)
 	appendTo(&o.flow.out, []byte("HTTP/1.1 502 Bad Gateway\r\n"))
 }
@@ -321,7 +327,9 @@ func (h *answerHead) field(b []byte) (keep bool, detail string) {
 // contentLength takes a length, and the same again, as a field or in a list,
 // which RFC 9110 section 8.6 lets a recipient fold.
 func (h *answerHead) contentLength(value []byte) string {
-	for _, v := range bytes.Split(value, []byte(",")) {
+	for more := true; more; {
+		var v []byte
+		v, value, more = bytes.Cut(value, []byte(","))
 		n, ok := parseLength(trimSpace(v))
 		if !ok {
 			return "Its Content-Length is no length."

@@ -36,10 +36,14 @@ func newPrompt(c net.Conn) (*prompt, bool) {
 var errDry = os.ErrDeadlineExceeded
 
 // Read reads; at once, it is errDry where nothing is there.
-func (c *prompt) Read(p []byte) (n int, err error) {
+func (c *prompt) Read(p []byte) (int, error) {
 	if !c.atOnce {
 		return c.Conn.Read(p)
 	}
+	return c.readAtOnce(p)
+}
+
+func (c *prompt) readAtOnce(p []byte) (n int, err error) {
 	var fault error
 	err = c.raw.Read(func(fd uintptr) bool {
 		n, fault = syscall.Read(int(fd), p)

@@ -77,15 +77,18 @@ type wireConn struct {
 	done      atomic.Int64
 	hijacked  atomic.Bool
 	lingers   atomic.Bool // the client may still send: a close would eat the answer
+	bounded   atomic.Bool // a deadline for writes was set
 	fault     atomic.Pointer[wireFault]
 
 	mu      sync.Mutex
 	wake    sync.Cond
 	heads   []wireHead
-	user    time.Time // deadline set by the server
-	applied time.Time // deadline set on Conn
-	reading bool      // a Read of Conn is under way
-	own     time.Time // deadline of what is awaited, zero for none
+	rested  int64       // the last head behind which rest is over
+	alarm   *time.Timer // that ends it; nil before the first
+	user    time.Time   // deadline set by the server
+	applied time.Time   // deadline set on Conn
+	reading bool        // a Read of Conn is under way
+	own     time.Time   // deadline of what is awaited, zero for none
 	closed  bool
 	err     error // what every further Read returns
 	outcome string

@@ -10,6 +10,7 @@ import (
 )
 
 const (
+	idleSlack   = 32                     // part of an idle limit by which it may run over
 	lingerTime  = 500 * time.Millisecond // how long a client may still send before a close
 	lingerBytes = 256 << 10
 )
@@ -31,11 +32,15 @@ func (in *wireInput) Read(p []byte) (int, error) {
 	if n > 0 {
 		return n, nil
 	}
-	var late net.Error
-	if errors.As(err, &late) && late.Timeout() {
+	if err != nil && isTimeout(err) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	return n, err
+}
+
+func isTimeout(err error) bool {
+	var late net.Error
+	return errors.As(err, &late) && late.Timeout()
 }
 
 // apply sets the deadline in force on the connection, w.mu held. Without a
@@ -72,6 +77,16 @@ func (w *wireConn) SetDeadline(t time.Time) error {
 	if err := w.SetReadDeadline(t); err != nil {
 		return err
 	}
+	return w.SetWriteDeadline(t)
+}
+
+// SetWriteDeadline sets the deadline for writes. The server takes its own back
+// behind every answer, though it has set none.
+func (w *wireConn) SetWriteDeadline(t time.Time) error {
+	if t.IsZero() && !w.bounded.Load() {
+		return nil
+	}
+	w.bounded.Store(true)
 	return w.Conn.SetWriteDeadline(t)
 }
 
@@ -85,15 +100,21 @@ func (w *wireConn) readHead(p []byte) error {
 			return err
 		}
 		if w.flow.in == nil {
+			if err := w.rest(); err != nil {
+				return err
+			}
+			if w.hijacked.Load() {
+				return nil
+			}
 			w.await(w.idleLimit())
 			if err := w.ending(w.flow.fill(p)); err != nil {
 				return err
 			}
 			w.arrived()
 		}
-		w.await(w.cfg.headerTimeout)
 		done, fault := w.head.read(w.flow.in.unread(), w.cfg.maxHeader, w.given.Load()+1)
 		if fault == nil && !done {
+			w.await(w.cfg.headerTimeout)
 			err := w.flow.fill(p)
 			if err == nil {
 				continue
@@ -109,13 +130,21 @@ func (w *wireConn) readHead(p []byte) error {
 }
 
 // await sets the deadline of a wait that begins, d from now, 0 for none. A wait
-// that goes on, because the server woke it, keeps the one it has.
+// that goes on, because the server woke it, keeps the one it has. Between
+// requests it is somewhat later, so that the timer need not be set for each.
 func (w *wireConn) await(d time.Duration) {
 	if d <= 0 || !w.own.IsZero() {
 		return
 	}
 	w.mu.Lock()
 	w.own = time.Now().Add(d)
+	if slack := d / idleSlack; w.given.Load() > 0 && w.flow.in == nil {
+		if w.applied.Before(w.own) || w.applied.After(w.own.Add(slack)) {
+			w.own = w.own.Add(slack)
+		} else {
+			w.own = w.applied
+		}
+	}
 	w.mu.Unlock()
 }
 
