@@ -77,6 +77,11 @@ type Config struct {
 	// tells nobody.
 	Warn func(error)
 	Now  func() time.Time // nil is time.Now
+
+	// Count is told of each record as it takes its place in the chain; nil tells
+	// nobody. It is called with the log locked: it must be quick, not call the log
+	// back, and keep nothing of the record.
+	Count func(*Record)
 }
 
 // Owner is a user of the host.

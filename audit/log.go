@@ -233,6 +233,9 @@ func (l *Log) buffer(r *Record, body []byte, claimed int64) {
 	}
 	l.planned += n
 	l.counts.add(r.Kind, r.Verdict, 1)
+	if l.cfg.Count != nil {
+		l.cfg.Count(r)
+	}
 }
 
 // Path returns the name of the chain's first file.

@@ -13,6 +13,7 @@ import (
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/ca"
 	"github.com/egressd/egressd/credbroker"
+	"github.com/egressd/egressd/metrics"
 	"github.com/egressd/egressd/policy"
 	"github.com/egressd/egressd/proxy"
 	"github.com/egressd/egressd/rules"
@@ -32,6 +33,9 @@ type session struct {
 	set    *rules.Set                // the first one
 	proxy  *proxy.Server
 	logger *slog.Logger
+
+	counts  *metrics.Counts // of records; nil where nobody asks
+	metrics *metrics.Server // that serves them
 
 	// sandboxed says that egressd made the sandbox too (run, not serve).
 	sandboxed bool
@@ -125,9 +129,15 @@ func (s *session) openLog(c sessionConfig) error {
 		cfg.Path = audit.PathRule
 	}
 	cfg.Start.Policy = "sha256:" + c.policy.Hash
+	if err := s.openMetrics(c.policy); err != nil {
+		return err
+	}
+	if s.counts != nil {
+		cfg.Count = s.counts.Count
+	}
 	var err error
 	if s.log, err = audit.Open(cfg); err != nil {
-		return err
+		return errors.Join(err, s.closeMetrics())
 	}
 	s.sink = &gate{to: s.log, tell: cfg.Warn}
 	return nil
@@ -188,7 +198,7 @@ func (s *session) close(reason string) error {
 			shut = nil // what still ran was broken off, as the grace says
 		}
 	}
-	return errors.Join(shut, s.log.Close(reason))
+	return errors.Join(shut, s.log.Close(reason), s.closeMetrics())
 }
 
 // gate is the sink of the proxy. While it is shut, as during the self-test,

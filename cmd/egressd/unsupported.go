@@ -21,7 +21,6 @@ func unsupported(p *policy.Policy, sandbox bool) error {
 		}
 	}
 	no(p.Approval.Mode == "ask", "approval.mode: ask")
-	no(p.Metrics.Listen != "", "metrics.listen")
 	no(p.Audit.SQLite != "", "audit.sqlite")
 	no(p.Audit.OTLP != "", "audit.otlp")
 	if !sandbox {

@@ -176,6 +176,7 @@ func (s *session) swap(ctx context.Context, p *policy.Policy) error {
 			return err
 		}
 	}
+	s.remeter(p)
 	next.set.Adopt(s.now.set)
 	s.now = next
 	if s.proxy != nil {
