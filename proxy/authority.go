@@ -183,7 +183,7 @@ func (x *exchange) agree(target string) (authority, error) {
 // folds them.
 func (x *exchange) forwardedAgree(host authority, std int) bool {
 	for name, values := range x.header {
-		if len(name) < len("Forwarded") || name[0] != 'X' && name[0] != 'F' {
+		if len(name) != len("X-Forwarded-Host") && len(name) != len("Forwarded") || name[0] != 'X' && name[0] != 'F' {
 			continue
 		}
 		switch foldName(name) {

@@ -26,6 +26,7 @@ type client struct {
 	pre      []byte // read ahead and not yet given out
 	target   target // what a tunnel was opened for; zero on the explicit door
 	wire     atomic.Pointer[wireConn]
+	asked    atomic.Pointer[askedFor]
 	gather   gather // of one answer's chunks
 
 	recorded atomic.Bool            // a request record speaks for this connection
@@ -55,6 +56,23 @@ func (t *target) scheme() string {
 		return "https"
 	}
 	return "http"
+}
+
+// askedFor is what the last request named, and how a Host field writes it.
+type askedFor struct {
+	authority
+	field string
+}
+
+// fieldOf is a.field(), written once for the requests of a connection, which
+// nearly always name the same.
+func (c *client) fieldOf(a authority) string {
+	if last := c.asked.Load(); last != nil && last.authority == a {
+		return last.field
+	}
+	now := &askedFor{a, a.field()}
+	c.asked.Store(now)
+	return now.field
 }
 
 // Read gives out what was read ahead, then the connection's bytes. It keeps in
@@ -196,7 +214,7 @@ type served struct {
 }
 
 func (s *served) SetReadDeadline(t time.Time) error {
-	if t.After(time.Now()) && !s.hijacked.Load() {
+	if !t.IsZero() && t.After(time.Now()) && !s.hijacked.Load() {
 		return nil
 	}
 	return s.wireConn.SetReadDeadline(t)

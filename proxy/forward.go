@@ -41,7 +41,9 @@ type forwarding struct {
 // a path goes by Path and RawPath, and is false where that changes a byte.
 func (f *forwarding) setURL(scheme string) bool {
 	path, query, lone := strings.Cut(f.path, "?")
-	f.field = f.host.field()
+	if f.field == "" {
+		f.field = f.host.field()
+	}
 	f.url = url.URL{Scheme: scheme, Host: f.urlHost(scheme), Opaque: path, RawQuery: query, ForceQuery: lone && query == ""}
 	if !strings.HasPrefix(path, "//") {
 		return true
@@ -170,7 +172,6 @@ func (x *exchange) modify(res *http.Response) error {
 		x.open()
 		return nil
 	}
-	delete(res.Header, "Http2-Settings")
 	if conn := x.forward.conn; conn != nil && conn.madeCacheControl() {
 		delete(res.Header, "Cache-Control")
 	}
@@ -186,12 +187,14 @@ func (x *exchange) modify(res *http.Response) error {
 }
 
 // passHead gives the fields to the answer as they are, where ReverseProxy would
-// copy each, and settles when the answer is flushed, which ReverseProxy leaves
+// copy each, without those of the origin's connection, and settles when the answer is flushed, which ReverseProxy leaves
 // to a timer: it is told that there is nothing to flush.
 func (x *exchange) passHead(res *http.Response) {
 	h := x.answer.Header()
 	for name, values := range res.Header {
-		h[name] = values
+		if !isHopByHop(name) {
+			h[name] = values
+		}
 	}
 	res.Header = nil
 	x.answer.length = res.ContentLength

@@ -182,6 +182,7 @@ func (x *exchange) judge(r *http.Request) error {
 	if limit >= 0 && x.head.length > limit {
 		return &denial{reason: "body_too_large"}
 	}
+	f.field = x.client.fieldOf(f.host)
 	if !f.setURL(x.client.target.scheme()) {
 		return &denial{reason: "ambiguous_path", detail: "A path that begins with two slashes and holds unescaped marks cannot be sent on as it is."}
 	}

@@ -38,6 +38,7 @@ type exchange struct {
 
 	reserved bool            // room for the record is held
 	uses     []*audit.Record // of credentials, to be written with the request's own
+	only     [1]*audit.Record
 	learned  bool
 
 	mu       sync.Mutex
@@ -88,7 +89,7 @@ func (s *Server) newExchange(c *client) *exchange {
 	x := &exchange{server: s, client: c, force: s.current.Load(), start: time.Now()}
 	x.Context = context.Background()
 	x.body.limit = -1
-	x.rec = audit.Record{Kind: audit.KindRequest, RequestID: s.nextID(), Capture: c.capture(), Policy: x.force.Hash}
+	x.rec.Kind, x.rec.RequestID, x.rec.Capture, x.rec.Policy = audit.KindRequest, s.nextID(), c.capture(), x.force.Hash
 	return x
 }
 
@@ -175,8 +176,12 @@ func (x *exchange) finish() {
 	x.rec.Upstream, x.rec.UpstreamProto = x.forward.upstream, x.forward.proto
 	x.rec.Duration = time.Since(x.start)
 	x.rec.Time, x.rec.Reserved = x.start, x.reserved
-	records := append(x.uses, &x.rec)
-	x.uses = nil
+	x.only[0] = &x.rec
+	records := x.only[:]
+	if len(x.uses) > 0 {
+		records = append(x.uses, &x.rec)
+		x.uses = nil
+	}
 	x.mu.Unlock()
 	x.client.recorded.Store(true)
 	if err := x.server.cfg.Sink.Append(records...); err != nil {

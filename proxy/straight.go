@@ -20,7 +20,7 @@ func (x *exchange) pass(r *http.Request) {
 		x.failed(err)
 		return
 	}
-	removeHopByHop(res.Header)
+	removeConnectionNamed(res.Header, res.Header["Connection"])
 	if err := x.modify(res); err != nil {
 		res.Body.Close()
 		x.failed(err)

@@ -66,6 +66,9 @@ func (w *wireConn) SetReadDeadline(t time.Time) error {
 	if w.closed {
 		return net.ErrClosed
 	}
+	if t.IsZero() && w.user.IsZero() {
+		return nil
+	}
 	w.user = t
 	w.apply()
 	w.wake.Broadcast()
