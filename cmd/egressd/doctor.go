@@ -134,7 +134,7 @@ func examine(ctx context.Context, src *source) []finding {
 	wg.Go(func() { names = []finding{examineNames(ctx, e.policy)} })
 	if e.isolation(ctx) {
 		if e.sandbox(ctx) {
-			wg.Go(func() { tools = examineTools(ctx, src.dirs, e.grants) })
+			wg.Go(func() { tools = examineTools(ctx, src.dirs, e.cwd, e.grants) })
 		}
 	}
 	e.add(examineAppArmor(e.findings, word))

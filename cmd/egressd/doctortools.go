@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	secrets "github.com/egressd/egressd/credbroker/source"
 	"github.com/egressd/egressd/netns/mount"
 )
 
@@ -88,7 +89,7 @@ func (t *tried) saw(name string) bool {
 
 // examineTools has each tool that is installed ask an origin on loopback, in a
 // sandbox of its own that egressd run makes.
-func examineTools(ctx context.Context, d dirs, grants []mount.Grant) []finding {
+func examineTools(ctx context.Context, d dirs, cwd string, grants []mount.Grant) []finding {
 	seen := &tried{}
 	origin, err := newOrigin(seen.see)
 	if err != nil {
@@ -96,7 +97,7 @@ func examineTools(ctx context.Context, d dirs, grants []mount.Grant) []finding {
 	}
 	defer origin.close()
 	go func() { _ = origin.serve() }() // ends with the origin
-	lab, err := newLab(origin, d, grants)
+	lab, err := newLab(origin, d, cwd, grants)
 	if err != nil {
 		return []finding{bad("tools", err, "")}
 	}
@@ -130,11 +131,15 @@ func examineTools(ctx context.Context, d dirs, grants []mount.Grant) []finding {
 }
 
 // lab is a folder with a policy for probes.
-type lab struct{ self, dir string }
+type lab struct {
+	self, dir string
+	env       []string // of each egressd run
+}
 
 // newLab makes it. What the policy in force shows, these show too, read-only:
-// tools may lie there.
-func newLab(o *loopbackOrigin, d dirs, grants []mount.Grant) (*lab, error) {
+// tools may lie there. These runs have another working folder, so what is not
+// to be run on the host in this one is taken out of PATH.
+func newLab(o *loopbackOrigin, d dirs, cwd string, grants []mount.Grant) (*lab, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding egressd's own file: %w", err)
@@ -143,8 +148,9 @@ func newLab(o *loopbackOrigin, d dirs, grants []mount.Grant) (*lab, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
-	l := &lab{self, dir}
-	policy, err := json.Marshal(map[string]any{ // which is YAML too
+	path := secrets.SafePath(os.Getenv("PATH"), belowRoot(avoided(cwd, grants)))
+	l := &lab{self, dir, append(os.Environ(), "PATH="+path)} // the last of a name counts
+	policy, err := json.Marshal(map[string]any{              // which is YAML too
 		"sandbox":  map[string]any{"egress_rules": []string{"* " + demoHost + "/**"}, "read_paths": pathsOf(grants)},
 		"upstream": map[string]any{"resolve": map[string]string{demoHost + ":443": o.addr}, "ca_files": []string{"ca.pem"}},
 	})
@@ -180,7 +186,7 @@ func (l *lab) try(ctx context.Context, p probe, at string, seen *tried) *finding
 	url := "https://" + demoHost + "/doctor-" + p.name
 	cmd := exec.CommandContext(ctx, l.self, "run", "-q", "--policy", filepath.Join(l.dir, "policy.yaml"), "--cwd", filepath.Join(l.dir, "work"),
 		"--audit", filepath.Join(l.dir, p.name+".jsonl"), "--", "sh", "-c", "URL="+url+"; export URL; "+p.script)
-	cmd.Dir, cmd.WaitDelay = l.dir, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = l.dir, l.env, time.Second
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	err := cmd.Run()
