@@ -109,6 +109,13 @@ func (s *Session) bound(ctx context.Context) error {
 	b := &bounds{stop: make(chan struct{}), done: make(chan struct{})}
 	if s.group != nil {
 		b.meter = grouped{s.group}
+		// Now that the chain is up it can be counted. One for commands has threads
+		// for each of them.
+		if p := s.cfg.Limits.Processes; p > 0 && len(s.cfg.Argv) > 0 {
+			if err := s.group.Allow(p + spareTasks); err != nil {
+				return err
+			}
+		}
 	} else {
 		_, files, err := s.launcher.ask(ctx, startTime, message{Kind: kindCensus})
 		if err != nil {

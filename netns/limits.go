@@ -14,8 +14,12 @@ const (
 	// chainProcesses is what the launcher's threads and bwrap's processes take of
 	// RLIMIT_NPROC, which counts every task of the user namespace.
 	chainProcesses = 16
-	// chainTasks is what the keeper's take too, which is in the session's cgroup.
+	// chainTasks is what the keeper's take too.
 	chainTasks = 2 * chainProcesses
+	// spareTasks are threads that the Go programs of the chain may come to need
+	// beside those that they have when the program is about to start: one that is
+	// refused a thread dies, and the sandbox with it.
+	spareTasks = 6
 	// chainMemory is what they and their files in memory take, in bytes.
 	chainMemory = 24 << 20
 )

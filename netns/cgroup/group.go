@@ -127,6 +127,19 @@ func (g *Group) set(l Limits) error {
 	return nil
 }
 
+// Allow lets the group have so many more tasks than it has now.
+func (g *Group) Allow(tasks uint64) error {
+	text, err := os.ReadFile(filepath.Join(g.path, "pids.current"))
+	if err != nil {
+		return fmt.Errorf("reading a cgroup: %w", err)
+	}
+	now, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return fmt.Errorf("reading a cgroup: %w", err)
+	}
+	return write(g.path, "pids.max", strconv.FormatUint(now+tasks, 10))
+}
+
 // Path is the group's folder.
 func (g *Group) Path() string { return g.path }
 
