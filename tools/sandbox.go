@@ -167,10 +167,25 @@ func (s *Sandbox) run(ctx context.Context, box *netns.Session, cmd shell.Command
 		return shell.Result{}, dead(err)
 	}
 	code, err := await(ctx, box, p)
-	if err != nil {
+	var over *overLimit
+	switch {
+	case errors.As(err, &over):
+		return result(exitKilled, "egressd: "+over.Error()+"\n")
+	case err != nil:
 		return shell.Result{}, err
 	}
 	return result(code, "")
+}
+
+// exitKilled is the status of a command that was killed.
+const exitKilled = 128 + 9
+
+// overLimit is a sandbox that was ended because all in it together took too
+// much.
+type overLimit struct{ limit string }
+
+func (e *overLimit) Error() string {
+	return "the sandbox was over its limit of " + e.limit + " and has ended, with all that ran in it; the next command starts a new one"
 }
 
 func dead(err error) error {
@@ -188,6 +203,10 @@ func await(ctx context.Context, box *netns.Session, p *netns.Process) (int, erro
 		case <-p.Ended(): // just before
 			return p.Code(), nil
 		default:
+		}
+		_ = box.Close() // it is dead, and this waits until it is known of what
+		if limit := box.Exceeded(); limit != "" {
+			return 0, &overLimit{limit}
 		}
 		return 0, dead(errors.New("something inside has killed its first process, or the host has"))
 	case <-ctx.Done():

@@ -51,15 +51,19 @@ type Place struct {
 // Find looks for a place for a group with these limits. Its error says why this
 // process has none.
 func Find(l Limits) (*Place, error) {
-	h, err := find()
+	list, err := find()
 	if err != nil {
 		return nil, err
 	}
-	p, err := h.place(l.controllers())
-	if err != nil {
-		return nil, err
+	var why []error
+	for _, h := range list {
+		p, err := h.place(l.controllers())
+		if err == nil {
+			return &Place{p, l}, nil
+		}
+		why = append(why, err)
 	}
-	return &Place{p, l}, nil
+	return nil, why[0]
 }
 
 // Make makes the group.

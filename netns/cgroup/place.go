@@ -37,29 +37,29 @@ type place struct {
 }
 
 // find looks at the host.
-func find() (hierarchy, error) {
+func find() ([]hierarchy, error) {
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		return hierarchy{}, fmt.Errorf("finding the cgroups: %w", err)
+		return nil, fmt.Errorf("finding the cgroups: %w", err)
 	}
 	defer func() { _ = mounts.Close() }()
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return hierarchy{}, fmt.Errorf("finding the cgroups: %w", err)
+		return nil, fmt.Errorf("finding the cgroups: %w", err)
 	}
-	h, err := locate(bufio.NewScanner(mounts), string(own))
-	if err != nil {
-		return h, err
-	}
+	list, err := locate(bufio.NewScanner(mounts), string(own))
 	if os.Geteuid() == 0 {
 		_, err := os.Stat("/run/systemd/system")
-		h.reserved = err == nil
+		for i := range list {
+			list[i].reserved = err == nil
+		}
 	}
-	return h, nil
+	return list, err
 }
 
-// locate reads cgroups(7) "/proc/PID/cgroup" and proc(5) mountinfo.
-func locate(mounts *bufio.Scanner, own string) (hierarchy, error) {
+// locate reads cgroups(7) "/proc/PID/cgroup" and proc(5) mountinfo: the tree may
+// be mounted more than once, read-only or under another mount.
+func locate(mounts *bufio.Scanner, own string) (list []hierarchy, err error) {
 	path := ""
 	for line := range strings.Lines(own) {
 		if p, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "0::"); ok {
@@ -67,7 +67,7 @@ func locate(mounts *bufio.Scanner, own string) (hierarchy, error) {
 		}
 	}
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path {
-		return hierarchy{}, errors.New("this host has no cgroup v2 for this process")
+		return nil, errors.New("this host has no cgroup v2 for this process")
 	}
 	for mounts.Scan() {
 		before, after, ok := strings.Cut(mounts.Text(), " - ")
@@ -77,16 +77,18 @@ func locate(mounts *bufio.Scanner, own string) (hierarchy, error) {
 		}
 		root, at := f[3], f[4] // escaped where a name is odd, and then not found
 		if root == "/" {
-			return hierarchy{mount: at, own: filepath.Join(at, path)}, nil
-		}
-		if rest, ok := strings.CutPrefix(path, root); ok && (rest == "" || rest[0] == '/') {
-			return hierarchy{mount: at, own: filepath.Join(at, rest)}, nil
+			list = append(list, hierarchy{mount: at, own: filepath.Join(at, path)})
+		} else if rest, ok := strings.CutPrefix(path, root); ok && (rest == "" || rest[0] == '/') {
+			list = append(list, hierarchy{mount: at, own: filepath.Join(at, rest)})
 		}
 	}
 	if err := mounts.Err(); err != nil {
-		return hierarchy{}, fmt.Errorf("finding the cgroups: %w", err)
+		return nil, fmt.Errorf("finding the cgroups: %w", err)
 	}
-	return hierarchy{}, errors.New("no cgroup v2 of this process is mounted")
+	if len(list) == 0 {
+		return nil, errors.New("no cgroup v2 of this process is mounted")
+	}
+	return list, nil
 }
 
 // place finds where a group with these controllers can be made.
