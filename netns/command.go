@@ -114,18 +114,6 @@ func (s *Session) commandEnded(m message) {
 	}
 }
 
-// Ended is closed when the command and everything that it has left behind has
-// ended. If the session ends before, it never is.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
-
-// Code is the command's status after its end, 128+n if signal n ended it.
-func (p *Process) Code() int {
-	if p.status.Signaled() {
-		return 128 + int(p.status.Signal())
-	}
-	return p.status.ExitStatus()
-}
-
 // Kill ends the command and all it has started. Ended tells when that is done.
 // An error says that the launcher did not take it within a second: a program
 // can stop the launcher, and then the session is good for nothing any more.

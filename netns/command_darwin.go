@@ -160,18 +160,6 @@ func (p *Process) follow() {
 	close(p.ended)
 }
 
-// Ended is closed when the command and what could be found of all that it has
-// left behind has ended.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
-
-// Code is the command's status after its end, 128+n if signal n ended it.
-func (p *Process) Code() int {
-	if p.status.Signaled() {
-		return 128 + int(p.status.Signal())
-	}
-	return p.status.ExitStatus()
-}
-
 // Kill ends the command and all that it has started. Ended tells when that is
 // done.
 func (p *Process) Kill() error {

@@ -39,3 +39,15 @@ func openPty() (master, slave *os.File, err error) {
 	}
 	return master, slave, nil
 }
+
+// checkMaster makes sure that a terminal's master is one: device 5:2.
+func checkMaster(f *os.File) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return fmt.Errorf("checking the terminal: %w", err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) != 5 || unix.Minor(st.Rdev) != 2 {
+		return errors.New("checking the terminal: what came from inside is none")
+	}
+	return nil
+}

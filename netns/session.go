@@ -327,18 +327,6 @@ func (s *Session) stopWatching() error {
 	return s.watcher.close()
 }
 
-// checkMaster makes sure that a terminal's master is one: device 5:2.
-func checkMaster(f *os.File) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return fmt.Errorf("checking the terminal: %w", err)
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFCHR || unix.Major(st.Rdev) != 5 || unix.Minor(st.Rdev) != 2 {
-		return errors.New("checking the terminal: what came from inside is none")
-	}
-	return nil
-}
-
 func (s *Session) fromLauncher(m message) {
 	if m.Kind == kindEnded {
 		s.commandEnded(m)
