@@ -60,15 +60,16 @@ func (r *runner) runBare(ctx context.Context) (int, error) {
 	// What ends the program with egressd is bound to the thread that started it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	awake, err := r.stayAwake()
+	if err != nil {
+		return 0, err
+	}
 	if err := cmd.Start(); err != nil {
+		awake()
 		r.problem = fmt.Sprintf("%s: %v", r.argv[0], errors.Unwrap(err))
 		return 126, nil
 	}
 	r.flags.started()
-	awake, err := r.stayAwake()
-	if err != nil {
-		return 0, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
-	}
 	ended := make(chan struct{})
 	overdue := make(chan bool, 1)
 	go func() { overdue <- r.superviseBare(ctx, cmd.Process, signals, ended) }()

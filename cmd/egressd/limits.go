@@ -28,16 +28,28 @@ func limitsOf(l policy.SandboxLimits) netns.Limits {
 	return netns.Limits{Memory: uint64(l.Memory), Processes: uint64(l.Processes), OpenFiles: uint64(l.OpenFiles), CPUSeconds: uint64(l.CPUSeconds)}
 }
 
-// wait waits for the program's end, and sees to it that it comes in time.
-func (r *runner) wait(ended <-chan struct{}) (int, error) {
+// startClock begins to count the time of the run. It is called before the
+// program starts: one that stops at once stops egressd too, which must not be
+// without an alarm then. stop ends the counting.
+func (r *runner) startClock(ended <-chan struct{}) (stop func(), err error) {
+	limit := r.policy.Sandbox.Timeout
+	if limit <= 0 {
+		return func() {}, nil
+	}
 	awake, err := r.stayAwake()
 	if err != nil {
-		return 0, errors.Join(err, r.box.Close())
+		return nil, err
 	}
-	defer awake()
-	if limit := r.policy.Sandbox.Timeout; limit > 0 {
-		defer time.AfterFunc(limit, func() { r.outOfTime(ended) }).Stop()
-	}
+	r.due = time.Now().Add(limit)
+	timer := time.AfterFunc(limit, func() { r.outOfTime(ended) })
+	return func() { timer.Stop(); awake() }, nil
+}
+
+// timeUp says that the time is over, also where nobody was awake to see it.
+func (r *runner) timeUp() bool { return !r.due.IsZero() && !time.Now().Before(r.due) }
+
+// wait waits for the program's end.
+func (r *runner) wait() (int, error) {
 	code, err := r.box.Wait()
 	if name := r.box.Exceeded(); err == nil && name != "" {
 		r.problem, r.endedBy = r.overLimit(name), "limit"
@@ -131,6 +143,9 @@ func (r *runner) stopped() {
 			}
 		}
 		r.streams.Stopped(func() {
+			if r.timeUp() {
+				return // what ends it lets it go on to hear of that
+			}
 			if err := signal(unix.SIGCONT); err != nil {
 				r.sess.logger.Warn("letting the program go on", "err", err)
 			}

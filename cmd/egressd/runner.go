@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -60,6 +61,7 @@ type runner struct {
 	leak        sync.Once
 	ended       atomic.Bool // by a leak
 	late        atomic.Bool // sandbox.timeout is over
+	due         time.Time   // when it is; zero for never
 	endedBy     string      // limit or timeout, or empty
 	sess        *session
 	box         *netns.Session
@@ -242,6 +244,13 @@ func (r *runner) live(ctx context.Context) (int, error) {
 	if r.watch != nil {
 		r.watch() // before anything can change
 	}
+	ended := make(chan struct{})
+	defer close(ended)
+	stopClock, err := r.startClock(ended)
+	if err != nil {
+		return 0, err
+	}
+	defer stopClock()
 	if err := r.box.Go(ctx); err != nil {
 		var no *netns.NotStarted
 		if errors.As(err, &no) {
@@ -251,10 +260,8 @@ func (r *runner) live(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	r.flags.started()
-	ended := make(chan struct{})
-	defer close(ended)
 	go r.signals(ctx, signals, ended)
-	return r.wait(ended)
+	return r.wait()
 }
 
 // signals passes what egressd is sent on to the program. SIGHUP reloads the

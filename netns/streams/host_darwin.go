@@ -34,3 +34,6 @@ func pipe(ends *[2]int) error {
 
 // splice is not to be had here: pieces are copied.
 func splice(int, int) (int64, error) { return 0, unix.ENOSYS }
+
+// pending cannot be asked for here.
+func pending(unix.Signal) bool { return false }

@@ -1,6 +1,12 @@
 package streams
 
-import "golang.org/x/sys/unix"
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
 
 // Requests that read and set a terminal's modes.
 const (
@@ -24,4 +30,20 @@ const pieceSize = 1 << 20
 // splice moves one piece without a copy through this process.
 func splice(to, from int) (int64, error) {
 	return unix.Splice(from, nil, to, nil, pieceSize, unix.SPLICE_F_MOVE)
+}
+
+// pending says whether a signal for this process was not yet taken by any of its
+// threads.
+func pending(s unix.Signal) bool {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return false
+	}
+	_, rest, ok := bytes.Cut(text, []byte("\nShdPnd:\t"))
+	if !ok {
+		return false
+	}
+	mask, _, _ := bytes.Cut(rest, []byte("\n"))
+	set, err := strconv.ParseUint(string(mask), 16, 64)
+	return err == nil && set&(1<<(s-1)) != 0
 }

@@ -210,7 +210,12 @@ func (s *Streams) Stopped(resume func()) {
 			s.terminal.restore()
 		}
 		if err := unix.Kill(0, unix.SIGTSTP); err == nil {
-			time.Sleep(20 * time.Millisecond) // the signal is on its way to another thread
+			// The signal is on its way to another thread, which a busy machine makes
+			// wait. Taken, it stops this one too.
+			for sent := time.Now(); pending(unix.SIGTSTP) && time.Since(sent) < time.Second; {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(20 * time.Millisecond)
 		}
 		if s.terminal != nil && s.relaying && s.terminal.in != nil {
 			s.terminal.makeRaw()
