@@ -13,6 +13,7 @@ import (
 
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/safepath"
+	"github.com/egressd/egressd/shell"
 )
 
 const (
@@ -173,7 +174,7 @@ func excerpt(line []byte, at int) string {
 		for len(before) > 0 && len(line) > 0 && line[0]&0xC0 == 0x80 { // within a character
 			line = line[1:]
 		}
-		line = runes(line)
+		line = shell.Whole(line)
 	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(string(line), "�"), "\r", " ")
 	return before + text + after

@@ -11,6 +11,7 @@ import (
 
 	"github.com/egressd/egressd/audit"
 	"github.com/egressd/egressd/safepath"
+	"github.com/egressd/egressd/shell"
 )
 
 const (
@@ -114,7 +115,7 @@ func (in *readInput) window(ctx context.Context, r *bufio.Reader, size int64) (R
 		case len(text) > 0:
 			return answer(text, fmt.Sprintf("[cut at %d bytes of %d; read on with offset %d]", len(text), size, line)), nil
 		default:
-			return answer(runes(part), fmt.Sprintf("[line %d is longer than %d bytes; the next one is at offset %d]", line, maxText, line+1)), nil
+			return answer(shell.Whole(part), fmt.Sprintf("[line %d is longer than %d bytes; the next one is at offset %d]", line, maxText, line+1)), nil
 		}
 	}
 }

@@ -16,16 +16,3 @@ func shown(path string) string {
 	}
 	return path
 }
-
-// runes takes the beginning of a character off the end of b.
-func runes(b []byte) []byte {
-	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
-		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
-			if !utf8.FullRune(last) {
-				return b[:len(b)-i]
-			}
-			break
-		}
-	}
-	return b
-}

@@ -212,33 +212,12 @@ func onlyBwrap(t *testing.T) string {
 // fakeResolver answers every question for an address with 198.18.0.7.
 func fakeResolver(t *testing.T) string {
 	t.Helper()
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { pc.Close() })
-	go func() {
-		buf := make([]byte, 1500)
-		for {
-			n, from, err := pc.ReadFrom(buf)
-			if err != nil {
-				return
-			}
-			var m dnsmessage.Message
-			if m.Unpack(buf[:n]) != nil || len(m.Questions) == 0 {
-				continue
-			}
-			m.Header.Response, m.Additionals = true, nil
-			if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-				m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 1},
-					Body: &dnsmessage.AResource{A: [4]byte{198, 18, 0, 7}}}}
-			}
-			if out, err := m.Pack(); err == nil {
-				_, _ = pc.WriteTo(out, from)
-			}
+	return answerDNS(t, "127.0.0.1:0", func(m *dnsmessage.Message) {
+		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
+			m.Answers = []dnsmessage.Resource{{Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 1},
+				Body: &dnsmessage.AResource{A: [4]byte{198, 18, 0, 7}}}}
 		}
-	}()
-	return pc.LocalAddr().String()
+	})
 }
 
 // The profile that doctor prints is the one that is shipped, for the place where

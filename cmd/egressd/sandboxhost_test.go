@@ -114,7 +114,19 @@ func (h *sandboxHost) over(t *testing.T, path, text string) {
 // resolver answers every question with NXDOMAIN and notes the name.
 func (h *sandboxHost) resolver(t *testing.T) {
 	t.Helper()
-	pc, err := net.ListenPacket("udp", "127.0.0.1:53")
+	answerDNS(t, "127.0.0.1:53", func(m *dnsmessage.Message) {
+		h.mu.Lock()
+		h.asked = append(h.asked, strings.TrimSuffix(m.Questions[0].Name.String(), "."))
+		h.mu.Unlock()
+		m.Header.RCode = dnsmessage.RCodeNameError
+	})
+}
+
+// answerDNS serves DNS at an address, and says where: answer makes a question
+// the answer to it.
+func answerDNS(t *testing.T, addr string, answer func(*dnsmessage.Message)) string {
+	t.Helper()
+	pc, err := net.ListenPacket("udp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,15 +142,14 @@ func (h *sandboxHost) resolver(t *testing.T) {
 			if m.Unpack(buf[:n]) != nil || len(m.Questions) == 0 {
 				continue
 			}
-			h.mu.Lock()
-			h.asked = append(h.asked, strings.TrimSuffix(m.Questions[0].Name.String(), "."))
-			h.mu.Unlock()
-			m.Header.Response, m.Header.RCode, m.Additionals = true, dnsmessage.RCodeNameError, nil
+			m.Header.Response, m.Additionals = true, nil
+			answer(&m)
 			if out, err := m.Pack(); err == nil {
 				_, _ = pc.WriteTo(out, from)
 			}
 		}
 	}()
+	return pc.LocalAddr().String()
 }
 
 func (h *sandboxHost) serve(t *testing.T, srv *http.Server) string {
