@@ -20,7 +20,7 @@ const module = "github.com/egressd/egressd"
 // the folders below itself.
 var house = map[string]struct{ ours, outside []string }{
 	"rules":      {nil, []string{"github.com/gobwas/glob", "golang.org/x/net/idna"}},
-	"ca":         {nil, []string{"software.sslmate.com/src/go-pkcs12"}},
+	"ca":         {nil, nil},
 	"credbroker": {nil, []string{"github.com/godbus/dbus", "golang.org/x/sys"}},
 	"netguard":   {nil, nil},
 	"audit":      {nil, nil},
