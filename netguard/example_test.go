@@ -1,7 +1,10 @@
 package netguard_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 
 	"github.com/egressd/egressd/netguard"
@@ -42,4 +45,39 @@ func ExampleNewResolver() {
 	// Output:
 	// true
 	// <nil>
+}
+
+// answers is a resolver that knows a few names.
+type answers map[string]netip.Addr
+
+func (a answers) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	return []netip.Addr{a[host]}, nil
+}
+
+// Whatever has a DialContext, such as http.Transport, is kept from the private
+// addresses that names lead to.
+func ExampleDialer() {
+	origin, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer origin.Close()
+	dialer := &netguard.Dialer{
+		Guard:    netguard.New(netguard.Config{}),
+		Resolver: answers{"rebound.example.com": netip.MustParseAddr("127.0.0.1")},
+		Pin:      map[string]string{"intranet.example.com:443": origin.Addr().String()},
+	}
+	_, err = dialer.DialContext(context.Background(), "tcp", "rebound.example.com:443")
+	var refusal *netguard.Refusal
+	fmt.Println(errors.As(err, &refusal))
+	conn, err := dialer.DialContext(context.Background(), "tcp", "intranet.example.com:443") // the operator's word
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(conn.RemoteAddr().String() == origin.Addr().String(), conn.Close())
+	// Output:
+	// true
+	// true <nil>
 }

@@ -124,3 +124,31 @@ func ExampleNew() {
 	// 403 application/problem+json false <nil>
 	// map[allow:1 deny:1] <nil>
 }
+
+// Calls of one's own that leave by the operator's proxy, as those of the
+// sandbox do.
+func ExampleUpstreamProxy() {
+	corporate := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.Method, r.Host, r.Header.Get("Proxy-Authorization"))
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer corporate.Close()
+	at, err := url.Parse(corporate.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	at.User = url.UserPassword("egressd", "pass")
+	through := proxy.UpstreamProxy{URL: at, NoProxy: []string{"corp.example"}}
+	dial := through.Through(func(_ context.Context, _, addr string) (net.Conn, error) {
+		return nil, fmt.Errorf("dialling %s directly", addr)
+	})
+	for _, addr := range []string{"api.example.com:443", "wiki.corp.example:443"} {
+		_, err := dial(context.Background(), "tcp", addr)
+		fmt.Println(err)
+	}
+	// Output:
+	// CONNECT api.example.com:443 Basic ZWdyZXNzZDpwYXNz
+	// refusing the request: connect
+	// dialling wiki.corp.example:443 directly
+}
